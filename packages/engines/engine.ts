@@ -4,8 +4,8 @@ import type { Command } from "./supervisor-process.ts";
 
 export type EngineName = "postgres" | "nats" | "rabbitmq" | "redis";
 
-/** PgBouncer is found and started like an engine, but needs a PostgreSQL server (`findPgbouncer`). */
-export type ServerName = EngineName | "pgbouncer";
+/** Started like an engine, but each needs another server: PgBouncer a PostgreSQL (`findPgbouncer`), a Sentinel a Redis (`startSentinel`). */
+export type ServerName = EngineName | "pgbouncer" | "sentinel";
 
 /** A running server, private or external. Disposing it stops a private one and leaves an external one running. */
 export interface Engine extends AsyncDisposable {

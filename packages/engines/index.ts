@@ -23,6 +23,7 @@ import { postgres } from "./postgres/index.ts";
 import { startPrivateEngine } from "./private-engine.ts";
 import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
+import { sentinel, type WatchedPrimary } from "./sentinel.ts";
 
 export { type Engine, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
 export { findExecutable } from "./find-binary.ts";
@@ -37,10 +38,16 @@ export interface FindOptions extends EngineOptions {
 const drivers: Record<EngineName, EngineDriver> = { postgres, nats, rabbitmq, redis };
 
 /** Starts a private server from an installed binary. If there is none, rejects with what to do. */
-export async function startEngine(name: EngineName, options: EngineOptions = {}): Promise<Engine> {
-  const driver = drivers[name];
+export const startEngine = (name: EngineName, options: EngineOptions = {}): Promise<Engine> =>
+  startInstalled(drivers[name], options);
+
+/** Starts a Redis Sentinel likewise. */
+export const startSentinel = (primary: WatchedPrimary, options: EngineOptions = {}): Promise<Engine> =>
+  startInstalled(sentinel(primary), options);
+
+async function startInstalled(driver: EngineDriver<ServerName>, options: EngineOptions): Promise<Engine> {
   const binary = await driver.findBinary();
-  if (binary instanceof EngineNotFound) throw new Error(`${name}: ${binary.message}`);
+  if (binary instanceof EngineNotFound) throw new Error(`${driver.name}: ${binary.message}`);
   return startPrivateEngine(driver, binary, options);
 }
 

@@ -1,4 +1,5 @@
 /** Asks Sentinels where the primary is. */
+import { withTimeout } from "@todoke/kernel/worker";
 import { createClient } from "redis";
 import { type RedisServer, type RedisUrl, tlsOptions } from "./url.ts";
 
@@ -18,15 +19,18 @@ async function askSentinel(server: RedisServer, url: RedisUrl, timeoutMs: number
   const { sentinel } = url;
   const client = createClient({
     ...(sentinel?.password && { password: sentinel.password }),
-    commandOptions: { timeout: timeoutMs },
     disableOfflineQueue: true,
     socket: { ...server, ...tlsOptions(url, server.host), connectTimeout: timeoutMs, reconnectStrategy: false },
   });
   client.on("error", () => {}); // connect() or the command rejects with it.
   const name = sentinel?.name ?? "";
-  try {
+  const ask = async () => {
     await client.connect();
-    const reply = await client.sendCommand(["SENTINEL", "get-master-addr-by-name", name]);
+    return client.sendCommand(["SENTINEL", "get-master-addr-by-name", name]);
+  };
+  try {
+    // The client's own timeouts do not cover the login: a Sentinel that accepts and says nothing would hold the connection for ever.
+    const reply = await withTimeout(timeoutMs, ask());
     if (!Array.isArray(reply)) throw new Error(`it does not know "${name}"`);
     return { host: String(reply[0]), port: Number(reply[1]) };
   } catch (error) {

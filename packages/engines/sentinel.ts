@@ -1,0 +1,46 @@
+/** A Redis Sentinel on loopback, with a random password, that watches one primary. Its quorum is itself. */
+import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { EngineDriver } from "./engine.ts";
+import { redis } from "./redis.ts";
+
+export interface WatchedPrimary {
+  /** The name that clients ask for. */
+  readonly name: string;
+  /** Of the primary. Its user and password must be those of the replicas too. */
+  readonly url: string;
+}
+
+/** `settings` are those of the watched primary: `{ "failover-timeout": "10000" }`. */
+export function sentinel({ name, url }: WatchedPrimary): EngineDriver<"sentinel"> {
+  const primary = new URL(url);
+  return {
+    name: "sentinel",
+    urlVariable: "TEST_SENTINEL_URL",
+
+    findBinary: redis.findBinary,
+
+    async prepare({ binary, dataFolder, settings, supervisor }) {
+      const password = randomBytes(18).toString("base64url");
+      const configFile = join(supervisor.folder, "sentinel.conf");
+      return async (port) => {
+        const own = { bind: "127.0.0.1", port, dir: JSON.stringify(dataFolder), requirepass: password };
+        const login = { "auth-user": primary.username, "auth-pass": decodeURIComponent(primary.password) };
+        const lines = [
+          ...Object.entries(own).map(([key, value]) => `${key} ${value}`),
+          `sentinel monitor ${name} ${primary.hostname} ${primary.port} 1`,
+          ...Object.entries({ ...login, ...settings }).map(([key, value]) => `sentinel ${key} ${name} ${value}`),
+        ];
+        // The Sentinel writes what it learns into this file.
+        await writeFile(configFile, `${lines.join("\n")}\n`, { mode: 0o600 });
+        return {
+          url: `redis://:${password}@127.0.0.1:${port}`,
+          commands: [{ file: binary.file, args: [configFile, "--sentinel"], stopSignal: "SIGKILL" }],
+        };
+      };
+    },
+
+    probe: redis.probe,
+  };
+}
