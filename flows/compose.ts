@@ -14,14 +14,23 @@ import { parseEnv, promisify } from "node:util";
 import { startEngine } from "@todoke/engines";
 import { demoUsers, startIdentityProvider } from "@todoke/identity";
 import { freePort, until } from "@todoke/kernel/testing";
-import { readCompose } from "../scripts/deploy/compose.ts";
+import { parse } from "yaml";
 import { captureOutput, envName } from "./security/serve-all.ts";
 import { todoke } from "./service-process.ts";
 
 const run = promisify(execFile);
 const deploy = fileURLToPath(new URL("../deploy", import.meta.url));
 const psql = fileURLToPath(new URL("psql.ts", import.meta.url));
-const { services } = readCompose(readFileSync(join(deploy, "compose.yaml"), "utf8"));
+interface ComposeService {
+  readonly command?: readonly string[];
+  readonly env_file?: string | readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+}
+const { services }: { services: Readonly<Record<string, ComposeService>> } = parse(
+  readFileSync(join(deploy, "compose.yaml"), "utf8"),
+  { merge: true },
+);
 const served = Object.entries(services).filter(([, { command }]) => command?.[0] === "serve");
 const containerSecrets = "/run/secrets/todoke";
 

@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { services as allServices } from "../../packages/cli/services.ts";
 import { type Compose, readCompose } from "./compose.ts";
-import { documentedSettings, isDocumented } from "./settings.ts";
+import { documentedSettings, isDocumented, listServices } from "./settings.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const allServices = listServices(root);
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const compose = readCompose(read("deploy/compose.yaml"));
 const entries = Object.entries(compose.services);

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { services as allServices } from "../../packages/cli/services.ts";
 import { findFaults, type Manifest } from "../interop/kubernetes/faults.ts";
-import { documentedSettings, isDocumented } from "./settings.ts";
+import { documentedSettings, isDocumented, listServices } from "./settings.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const allServices = listServices(root);
 const chart = "deploy/kubernetes/todoke";
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const values = parse(read(`${chart}/values.yaml`));

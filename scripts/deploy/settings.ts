@@ -13,8 +13,17 @@ const pages = [
 /** Names of variables, some of them with the placeholder `<SERVICE>`. */
 export function documentedSettings(root: string): ReadonlySet<string> {
   const texts = globSync(pages, { cwd: root }).map((page) => readFileSync(`${root}/${page}`, "utf8"));
-  const named = texts.flatMap((text) => text.match(/(?:<SERVICE>_)?\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g) ?? []);
+  const named = texts.flatMap((text) => text.match(/(?:<SERVICE>_|\b)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g) ?? []);
   return new Set(named);
+}
+
+/** Names and ports of the services, as the command declares them. */
+export function listServices(root: string): readonly { readonly name: string; readonly port: number }[] {
+  const text = readFileSync(`${root}/packages/cli/services.ts`, "utf8");
+  return [...text.matchAll(/^ {4}name: "([\w-]+)",\n {4}port: (\d+),$/gm)].map(([, name = "", port]) => ({
+    name,
+    port: Number(port),
+  }));
 }
 
 const servicePrefix = /^(ACCOUNT|ENTITLEMENT|GATEWAY_BFF|MATCHMAKING|NOTIFICATION|ORDERS|POINTS)_/;

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
-import { services } from "../../packages/cli/services.ts";
-import { documentedSettings, isDocumented } from "./settings.ts";
+import { documentedSettings, isDocumented, listServices } from "./settings.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const services = listServices(root);
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 test("the systemd unit waits for a drain, and signals only the command", () => {

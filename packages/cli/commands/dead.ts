@@ -37,8 +37,9 @@ Fix the cause before you redrive. A redrive or discard records who ran it and wh
 longer dead are skipped. --all changes every row that matches --table, --type, --error and --user; without --yes it
 only prints what it would change.
 
-A discarded event of ${outboxTable} never reaches its consumers, and the events behind it are published. A discarded event of
-${inboxDlqTable} never takes effect there. A discarded notification is never sent, and leaves the inbox of its user.`,
+A discarded event of ${outboxTable} never reaches its consumers, and the events behind it are published.
+A discarded event of ${inboxDlqTable} never takes effect there. A discarded notification is never sent, and leaves
+the inbox of its user.`,
   values: {
     table: ["<name>", "only this table"],
     type: ["<event type>", "only this event type"],
