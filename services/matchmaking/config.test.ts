@@ -44,6 +44,6 @@ test("invalid settings are reported together", () => {
     "MATCHMAKING_STORE is redis, so REDIS_URL or MATCHMAKING_REDIS_URL should be set",
   ]);
   expect(read({ MATCHMAKING_REDIS_URL: "localhost:6379" }).errors).toEqual([
-    "MATCHMAKING_REDIS_URL should begin with redis:// or rediss://",
+    "MATCHMAKING_REDIS_URL is not a URL: it should look like redis://user:password@host:port/name",
   ]);
 });
