@@ -11,7 +11,7 @@ export interface Tarball {
   readonly isLibrary: boolean;
 }
 
-/** Dependencies first: whoever installs during the release never gets a package whose dependencies are missing. */
+/** Dependencies first: an installation during the release never gets a package whose dependencies are missing. */
 export function sortByDependencies(tarballs: readonly Tarball[]): readonly Tarball[] {
   const byName = new Map(tarballs.map((tarball) => [tarball.name, tarball]));
   const sorted = new Set<Tarball>();

@@ -65,7 +65,7 @@ export function clientClass(url: string, pooledSettings: readonly string[] = [])
         await super.query("commit");
         return result;
       } catch (error) {
-        // Any other error leaves the connection in an unknown state, and whoever took it from the pool closes it.
+        // Any other error leaves the connection in an unknown state; the code that took it from the pool closes it.
         if (getSqlState(error) !== undefined) await super.query("rollback").catch(() => {});
         throw error;
       }
