@@ -1,16 +1,21 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { quickTests, testFiles } from "./scripts/test/quick.ts";
+import { groupTests } from "./scripts/test/groups.ts";
 import { SlowestFirst } from "./scripts/test/sequencer.ts";
 
 /** `npm run test:quick` sets it. */
 const isQuick = process.env.TODOKE_TEST_QUICK === "true";
+const { shared, apart, withProcesses } = groupTests();
 
 export default defineConfig({
   test: {
-    ...(isQuick ? { projects: quickProjects() } : { include: [testFiles] }),
+    projects: [
+      // Most files share a few processes, which load the code once instead of once per file.
+      { extends: true as const, test: { name: "shared", isolate: false, include: [...shared] } },
+      // The others have a process each: some kill, stop and starve processes for a living.
+      { extends: true as const, test: { name: "apart", include: [...apart, ...(isQuick ? [] : withProcesses)] } },
+    ],
     setupFiles: ["./scripts/test/setup.ts"],
-    // Each file is a process of its own: tests here kill, stop and starve processes for a living.
     pool: "forks",
     // A file waits half of the time, for an engine or a lease: two or three files for each core keep the machine busy.
     maxWorkers: (isQuick ? 3 : 2) * availableParallelism(),
@@ -23,12 +28,3 @@ export default defineConfig({
     retry: 0,
   },
 });
-
-/** Most files share a few processes, which load the code once instead of once per file. */
-function quickProjects() {
-  const { shared, apart } = quickTests();
-  return [
-    { extends: true as const, test: { name: "shared", isolate: false, include: [...shared] } },
-    { extends: true as const, test: { name: "apart", include: [...apart] } },
-  ];
-}

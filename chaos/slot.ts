@@ -7,6 +7,7 @@ import { type FaultProxy, openFaultProxy, resolveProgram, until } from "@todoke/
 import type { Exit } from "./evidence.ts";
 import type { BusFaults } from "./flaky-bus.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
+import { startInstrumented } from "./patches/start.ts";
 import { type ProcessOptions, type Report, startFailedCode } from "./process-contract.ts";
 
 export interface SlotOptions extends ProcessOptions {
@@ -35,7 +36,6 @@ const startMs = 60_000;
 const lastWordsMax = 3_000;
 
 const program = new URL("./process.ts", import.meta.url);
-const instrument = new URL("./patches/instrument.ts", import.meta.url).href;
 
 export class Slot {
   readonly #options: SlotOptions;
@@ -150,18 +150,16 @@ export class Slot {
     const { name, service, bus, env, logFile } = this.#options;
     const log = openSync(logFile, "a");
     const options: ProcessOptions = { service, bus, skewMs };
-    const armed = failpoints.length > 0;
-    const planted = env.CHAOS_PLANTED !== undefined;
+    const ordered = failpoints.length > 0 ? { CHAOS_FAILPOINTS: JSON.stringify(failpoints) } : {};
+    const isInstrumented = failpoints.length > 0 || env.CHAOS_PLANTED !== undefined;
+    const start = isInstrumented
+      ? startInstrumented(program, { ...env, ...ordered })
+      : { execArgv: [], program: resolveProgram(program) };
     let served = false;
     this.#intended = "nothing" as Exit["wanted"]; // Other methods change it while the process runs.
-    // Failpoints and defects are patched into the sources.
-    const child = fork(armed || planted ? program : resolveProgram(program), [], {
-      execArgv: armed || planted ? ["--import", instrument] : [],
-      env: {
-        ...env,
-        ...(armed && { CHAOS_FAILPOINTS: JSON.stringify(failpoints) }),
-        CHAOS_PROCESS: JSON.stringify(options),
-      },
+    const child = fork(start.program, [], {
+      execArgv: [...start.execArgv],
+      env: { ...env, ...ordered, CHAOS_PROCESS: JSON.stringify(options) },
       stdio: ["ignore", log, log, "ipc"],
     });
     closeSync(log);

@@ -1,9 +1,6 @@
 /** Environment of a process that is killed or stopped at a failpoint, or has a wrong clock. */
 import { spawnSync } from "node:child_process";
 
-const instrument = new URL("../chaos/patches/instrument.ts", import.meta.url).href;
-const instrumented = { NODE_OPTIONS: `--import ${instrument}` };
-
 export interface Step {
   /** Name of a failpoint (docs/chaos.md). */
   readonly name: string;
@@ -14,12 +11,11 @@ export interface Step {
 }
 
 export const failpointEnv = (action: "kill" | "stop", { name, hit, inTransactions = false }: Step) => ({
-  ...instrumented,
   CHAOS_CLAIMS_ONLY: String(!inTransactions),
   CHAOS_FAILPOINTS: JSON.stringify([{ name, action, hit }]),
 });
 
-export const clockSkewEnv = (byMs: number) => ({ ...instrumented, CHAOS_SKEW_MS: String(byMs) });
+export const clockSkewEnv = (byMs: number) => ({ CHAOS_SKEW_MS: String(byMs) });
 
 /** Whether the process is stopped (SIGSTOP). */
 export function isStopped(pid: number): boolean {

@@ -11,7 +11,7 @@ import { type BusKind, busKinds, startMessageBroker } from "./buses.ts";
 import { grantEnv, startGrantLoad } from "./grant-load.ts";
 import { type ServiceProcess, serve } from "./service-process.ts";
 
-const perSecond = 40;
+const perSecond = 20;
 /** The default of every worker and every bus. */
 const leaseMs = 30_000;
 /**
@@ -161,11 +161,11 @@ test.concurrent.each(busKinds)(
       await until("its peers have finished its work", isHandedOver, { withinMs: handedOverMsMax });
     }
 
+    await grants.stop();
     const isResumed = async () =>
       (await allDone(db, events, heldEvents)) && (await allDone(db, notifications, heldNotifications));
     await until("the work of the dead processes is done", isResumed, { withinMs: resumedMsMax });
 
-    await grants.stop();
     const users = grants.results.map(({ user }) => user).sort();
     const sent = async () => (await getNotifications()).filter(({ status }) => status === "SENT").length;
     await until("every user is notified", async () => (await sent()) >= users.length);

@@ -29,8 +29,8 @@ modes:
 `;
 const modes = ["duel", "ranked", "lonely"] as const;
 const players = [
-  ...createPlayers("duel", { count: 12, pollMs: 40 }),
-  ...createPlayers("ranked", { count: 8, pollMs: 40 }),
+  ...createPlayers("duel", { count: 12, pollMs: 100 }),
+  ...createPlayers("ranked", { count: 8, pollMs: 100 }),
   ...createPlayers("lonely", { count: 6, pollMs: 1_000 }),
 ];
 

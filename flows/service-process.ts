@@ -1,8 +1,8 @@
 /** Runs `todoke serve` as an operator does: one process per service. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { freePort, resolveProgram, until } from "@todoke/kernel/testing";
+import { startInstrumented } from "../chaos/patches/start.ts";
 
 const source = new URL("../packages/cli/todoke.js", import.meta.url);
 export const todoke = resolveProgram(source);
@@ -41,9 +41,9 @@ export async function serve(name: ServiceName, env: Record<string, string>): Pro
 /** Starts a service that may die or stop before it serves. */
 export async function launch(name: ServiceName, env: Record<string, string>): Promise<LaunchedProcess> {
   const port = await freePort();
-  // Failpoints are patched into the sources, not into the built program.
-  const program = env.NODE_OPTIONS?.includes("--import") ? fileURLToPath(source) : todoke;
-  const child = spawn(process.execPath, [program, "serve", name], {
+  const isInstrumented = Object.keys(env).some((key) => key.startsWith("CHAOS_"));
+  const { execArgv, program } = isInstrumented ? startInstrumented(source, env) : { execArgv: [], program: todoke };
+  const child = spawn(process.execPath, [...execArgv, program, "serve", name], {
     env: { ...env, [portVariable(name)]: String(port) },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -8,9 +8,8 @@
 import { registerHooks } from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { failpoints, patchesFor, planted } from "./index.ts";
+import { failpoints, patchesFor, patchSource, planted } from "./index.ts";
 import { named, readOrders } from "./orders.ts";
-import { patched } from "./patch.ts";
 import { skewClock } from "./skewed-clock.ts";
 
 const { CHAOS_CLAIMS_ONLY, CHAOS_FAILPOINTS, CHAOS_PLANTED, CHAOS_SKEW_MS } = process.env;
@@ -32,15 +31,12 @@ const patches = patchesFor({
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const files = new Set(patches.map(({ file }) => file));
 
-/** At the end, so that lines keep their numbers. */
-const reachable = `\nimport { reach, reachWaiting, withFailpoints } from "${new URL("./reach.ts", import.meta.url)}";\n`;
-
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context);
     const file = url.startsWith("file:") ? relative(root, fileURLToPath(url)).replaceAll("\\", "/") : "";
     if (!files.has(file) || loaded.source === undefined || loaded.source === null) return loaded;
     const source = typeof loaded.source === "string" ? loaded.source : new TextDecoder().decode(loaded.source);
-    return { ...loaded, source: patched(file, source, patches) + reachable };
+    return { ...loaded, source: patchSource(file, source, patches) ?? source };
   },
 });

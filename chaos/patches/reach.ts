@@ -39,6 +39,7 @@ function writeLine(line: string): void {
 
 /** Reaches a failpoint after a request was sent and before its response. */
 export async function reachWaiting<T>(name: string, answer: Promise<T>): Promise<T> {
+  if (!orders.some((order) => order.name === name)) return answer;
   answer.catch(() => {}); // The caller handles the rejection.
   // The request is written in this turn of the event loop or the next.
   await turn();

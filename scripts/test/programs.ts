@@ -3,9 +3,11 @@
  * of CPU on finding, reading and stripping a thousand files; a built one spends half a second (docs/adr/0043).
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { ProgramVariant } from "@todoke/kernel/testing";
 import { type Plugin, rolldown } from "rolldown";
+import { failpoints, patchesFor, patchSource } from "../../chaos/patches/index.ts";
 import { root } from "./command.ts";
 import { passed, type Result } from "./result.ts";
 
@@ -18,6 +20,16 @@ const sources = [
   "flows/pipeline.ts",
   "chaos/process.ts",
 ];
+
+/** Those that tests kill or stop at failpoints. */
+const withFailpoints = ["packages/cli/todoke.js", "chaos/process.ts"];
+
+const variants: Readonly<Record<ProgramVariant, { readonly sources: readonly string[]; readonly plugins: Plugin[] }>> =
+  {
+    plain: { sources, plugins: [] },
+    failpoints: { sources: withFailpoints, plugins: [patch({ claimsOnly: false })] },
+    "claims-only": { sources: withFailpoints, plugins: [patch({ claimsOnly: true })] },
+  };
 
 export interface Programs extends Disposable {
   build(): Promise<Result>;
@@ -34,21 +46,8 @@ export function openPrograms(): Programs {
   let isBuilt = false;
   return {
     async build() {
-      const bundle = await rolldown({
-        input: Object.fromEntries(sources.map((source) => [nameOf(source), join(root, source)])),
-        platform: "node",
-        external: [/^node:/, "pg-native", /\.node$/],
-        plugins: [keepPlaces],
-        logLevel: "silent",
-      });
-      await bundle.write({
-        dir: folder,
-        format: "esm",
-        entryFileNames: "[name].mjs",
-        chunkFileNames: "[name]-[hash].mjs",
-      });
-      await bundle.close();
-      const built = sources.map((source) => [join(root, source), join(folder, `${nameOf(source)}.mjs`)]);
+      const names = Object.keys(variants) as ProgramVariant[];
+      const built = await Promise.all(names.map(async (name) => [name, await buildVariant(name, folder)] as const));
       writeFileSync(list, JSON.stringify(Object.fromEntries(built)));
       isBuilt = true;
       return passed;
@@ -56,6 +55,22 @@ export function openPrograms(): Programs {
     env: () => (isBuilt ? { TODOKE_TEST_PROGRAMS: list } : {}),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+/** Returns the built files by their sources. */
+async function buildVariant(variant: ProgramVariant, folder: string): Promise<Record<string, string>> {
+  const { sources, plugins } = variants[variant];
+  const dir = join(folder, variant);
+  const bundle = await rolldown({
+    input: Object.fromEntries(sources.map((source) => [nameOf(source), join(root, source)])),
+    platform: "node",
+    external: [/^node:/, "pg-native", /\.node$/],
+    plugins: [...plugins, keepPlaces],
+    logLevel: "silent",
+  });
+  await bundle.write({ dir, format: "esm", entryFileNames: "[name].mjs", chunkFileNames: "[name]-[hash].mjs" });
+  await bundle.close();
+  return Object.fromEntries(sources.map((source) => [join(root, source), join(dir, `${nameOf(source)}.mjs`)]));
 }
 
 const nameOf = (source: string): string => source.replace(/\.[jt]s$/, "").replaceAll("/", "-");
@@ -71,3 +86,12 @@ const keepPlaces: Plugin = {
     return isOld ? places + placed : placed;
   },
 };
+
+/** Patches every failpoint into the sources, as chaos/patches/instrument.ts does while they are loaded. */
+function patch({ claimsOnly }: { readonly claimsOnly: boolean }): Plugin {
+  const patches = patchesFor({ failpoints, claimsOnly });
+  return {
+    name: "failpoints",
+    transform: (code, id) => patchSource(relative(root, id).replaceAll("\\", "/"), code, patches),
+  };
+}

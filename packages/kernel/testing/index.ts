@@ -8,7 +8,7 @@ export { type CertificateFiles, createCa, type TestCa } from "./certificates.ts"
 export { longTimeouts, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
 export { type FaultProxy, openFaultProxy } from "./fault-proxy.ts";
 export { freePort } from "./free-port.ts";
-export { resolveProgram } from "./program.ts";
+export { findBuiltProgram, type ProgramVariant, resolveProgram } from "./program.ts";
 export { repetitions } from "./repetitions.ts";
 
 /** Readable UUIDs: fixedId(1) is 00000000-0000-7000-8000-000000000001. */

@@ -1,12 +1,13 @@
 /**
- * The test files of `npm run test:quick`: those that start no process of their own. A file that reaches an import of
- * node:child_process, by way of whatever it imports, may start one.
+ * The test files in three groups: those that can share a process with others, those that need one for themselves, and those that
+ * start processes. A file that reaches an import of node:child_process, by way of whatever it imports, may start one.
+ * `npm run test:quick` leaves out the last group.
  */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "./command.ts";
 
-export const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts";
+const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts";
 /** `import type` loads nothing. */
 const imports = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
@@ -22,19 +23,20 @@ const needOwnProcess = new Set([
   "services/orders/routes/do-order.test.ts",
 ]);
 
-export interface QuickTests {
+export interface TestGroups {
   readonly shared: readonly string[];
   readonly apart: readonly string[];
+  readonly withProcesses: readonly string[];
 }
 
-export function quickTests(): QuickTests {
-  const files = filesWithoutProcesses();
+export function groupTests(): TestGroups {
+  const { without: files, withProcesses } = splitByProcesses();
   const isApart = (file: string) =>
     needOwnProcess.has(file) || onceInProcess.test(readFileSync(join(root, file), "utf8"));
-  return { shared: files.filter((file) => !isApart(file)), apart: files.filter(isApart) };
+  return { shared: files.filter((file) => !isApart(file)), apart: files.filter(isApart), withProcesses };
 }
 
-function filesWithoutProcesses(): readonly string[] {
+function splitByProcesses(): { readonly without: readonly string[]; readonly withProcesses: readonly string[] } {
   const workspaces = readWorkspaces();
   const known = new Map<string, boolean>();
 
@@ -51,9 +53,11 @@ function filesWithoutProcesses(): readonly string[] {
     return answer;
   }
 
-  return globSync(testFiles, { cwd: root, exclude: (path) => path.includes("node_modules") })
-    .filter((file) => !startsProcesses(file))
-    .sort();
+  const files = globSync(testFiles, { cwd: root, exclude: (path) => path.includes("node_modules") }).sort();
+  return {
+    without: files.filter((file) => !startsProcesses(file)),
+    withProcesses: files.filter(startsProcesses),
+  };
 }
 
 function importsOf(file: string): readonly string[] {
