@@ -72,7 +72,7 @@ export async function openRabbitmqBus(given: RabbitmqBusOptions): Promise<EventB
     namespace = "todoke",
     consumers = {},
     queues,
-    newQueueDelayMs = 1_500,
+    newQueueDelayMs = 3_000,
     delayStepsMs = defaultStepsMs,
   } = options;
   const settings = { ...options, delayStepsMs: sortSteps(delayStepsMs), log: catchErrors(options.log) };

@@ -29,9 +29,9 @@ export interface TopologyOptions {
   /** Names of the queues of some consumers. */
   readonly queues?: Readonly<Record<string, string>>;
   /**
-   * The delay before the first use of a new queue, and of its bindings. RabbitMQ confirms a declaration up to a second before
-   * it is on disk. A single broker that is killed in between loses the queue with all that it has confirmed, or the binding
-   * and so all later events.
+   * The delay before the first use of a new queue, and of its bindings. RabbitMQ confirms a declaration up to two seconds before
+   * it is on disk: Erlang's disk_log writes its cache two seconds after the first entry. A single broker that is killed in
+   * between loses the queue with all that it has confirmed, or the binding and so all later events.
    */
   readonly newQueueDelayMs: number;
   readonly log: Log;
