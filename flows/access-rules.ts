@@ -3,16 +3,16 @@ import type { AccessRule } from "@todoke/http";
 import type { ServiceName } from "./all-services.ts";
 
 const ownOnly: AccessRule = { user: "own" };
-const ownOrAdmin: AccessRule = { user: "own", admin: true };
+const ownOrAdmin: AccessRule = { user: "own", staff: "ADMIN" };
 const ownOrAdminOrKey: AccessRule = { ...ownOrAdmin, key: "read" };
-const admins: AccessRule = { admin: true };
+const admins: AccessRule = { staff: "ADMIN" };
 const users: AccessRule = { user: "any" };
 const usersOrKey: AccessRule = { ...users, key: "read" };
 const entitlementWriters: AccessRule = { key: "entitlements:write" };
-const pointsWriters: AccessRule = { key: "points:write", admin: true };
-const readers: AccessRule = { key: "read", admin: true };
+const pointsWriters: AccessRule = { key: "points:write", staff: "ADMIN" };
+const readers: AccessRule = { key: "read", staff: "ADMIN" };
 const anyone: AccessRule = { isPublic: true };
-const traders: AccessRule = { key: "orders:write", admin: true };
+const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 
 /** Routes of every service. */
 const common = {
@@ -109,8 +109,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "GET /v1/orders/{id}": readers,
     "GET /v1/orders/{id}/history": readers,
     "GET /v1/orders/{id}/fills": readers,
-    "GET /v1/orders/positions": { key: "orders:read-all", admin: true },
-    "POST /v1/orders/cancel-all": { key: "orders:cancel-all", admin: true },
+    "GET /v1/orders/positions": { key: "orders:read-all", staff: "ADMIN" },
+    "POST /v1/orders/cancel-all": { key: "orders:cancel-all", staff: "ADMIN" },
     "GET /v1/orders/trading-state": readers,
     "PUT /v1/orders/trading-state": traders,
     "PUT /v1/orders/trading-state/{instrument}": traders,

@@ -32,7 +32,7 @@ export async function createCallers(service: ServiceName, services: Services): P
     const callers = [
       ...(rule.key ? [async () => apiKeyFor(rule.key ?? "")] : []),
       ...(rule.user ? [() => tokenOf(user)] : []),
-      ...(rule.admin ? [() => tokenOf(admin)] : []),
+      ...(rule.staff ? [() => tokenOf(admin)] : []),
       ...(rule.service ? [() => tokenFor(service)] : []),
     ];
     return callers[turn++ % Math.max(callers.length, 1)]?.();

@@ -81,7 +81,7 @@ async function listBearers({ service, rule, user }: Target): Promise<readonly (s
     ...(rule.isPublic ? [undefined] : []),
     ...(rule.key ? [apiKeyFor(rule.key)] : []),
     ...(rule.user ? [await tokenOf(user)] : []),
-    ...(rule.admin ? [await tokenOf(admin)] : []),
+    ...(rule.staff ? [await tokenOf(admin)] : []),
     ...(rule.service ? [await tokenFor(service)] : []),
   ];
 }

@@ -6,6 +6,8 @@ import { unauthenticated } from "./problems.ts";
 
 const alice: Principal = { kind: "user", name: "user:alice", userId: "alice", roles: ["USER"] };
 const admin: Principal = { kind: "user", name: "user:root", userId: "root", roles: ["USER", "ADMIN"] };
+const viewer: Principal = { kind: "user", name: "user:vi", userId: "vi", roles: ["USER", "VIEWER"] };
+const operator: Principal = { kind: "user", name: "user:op", userId: "op", roles: ["OPERATOR", "USER"] };
 const shop: Principal = { kind: "key", name: "shop", scopes: ["read"] };
 const gateway: Principal = { kind: "service", name: "service:gateway-bff" };
 
@@ -13,17 +15,23 @@ test.each<[Principal, AccessRule, string, boolean]>([
   [alice, { user: "own" }, "alice", true],
   [alice, { user: "own" }, "bob", false],
   [alice, { user: "any" }, "bob", true],
-  [alice, { admin: true }, "alice", false],
+  [alice, { staff: "ADMIN" }, "alice", false],
   [alice, { key: "read", service: ["gateway-bff"] }, "alice", false],
-  [admin, { admin: true }, "bob", true],
-  [admin, { user: "own", admin: true }, "bob", true],
+  [admin, { staff: "ADMIN" }, "bob", true],
+  [admin, { user: "own", staff: "ADMIN" }, "bob", true],
   [admin, { user: "own" }, "bob", false],
+  [viewer, { staff: "VIEWER" }, "bob", true],
+  [viewer, { staff: "OPERATOR" }, "bob", false],
+  [operator, { staff: "VIEWER" }, "bob", true],
+  [operator, { staff: "OPERATOR" }, "bob", true],
+  [operator, { staff: "ADMIN" }, "bob", false],
+  [admin, { staff: "VIEWER" }, "bob", true],
   [shop, { key: "read" }, "bob", true],
   [shop, { key: "points:write" }, "bob", false],
-  [shop, { user: "any", admin: true, service: ["shop"] }, "shop", false],
+  [shop, { user: "any", staff: "ADMIN", service: ["shop"] }, "shop", false],
   [gateway, { service: ["gateway-bff"] }, "bob", true],
   [gateway, { service: ["account"] }, "bob", false],
-  [gateway, { user: "any", admin: true, key: "read" }, "bob", false],
+  [gateway, { user: "any", staff: "ADMIN", key: "read" }, "bob", false],
   [alice, {}, "alice", false],
 ])("%o under %o about %s: %s", (principal, rule, user_id, may) => {
   expect(isAllowed(principal, rule, { user_id })).toBe(may);
@@ -78,7 +86,7 @@ test("no header, an unknown key, a bad token and another scheme are 401", async 
 test.each(["x-user-id", "X_User_Id", "x-user-roles", "x-internal-token", "x-forwarded-user"])(
   "the header %s proves nothing",
   async (name) => {
-    await using t = await setup({ user: "any", admin: true, service: ["gateway-bff"] });
+    await using t = await setup({ user: "any", staff: "ADMIN", service: ["gateway-bff"] });
     expect((await t.get("alice", undefined, { [name]: "alice" })).statusCode).toBe(401);
   },
 );
@@ -92,14 +100,14 @@ test("an app does not start with a route that has no rule, and names it", async 
   await expect(async () => app.ready()).rejects.toThrow("no access rule for GET /forgotten");
 });
 
-test("the log has rejected callers with address, and every call allowed by the role ADMIN only", async () => {
+test("the log has rejected callers with address, and every call that only a staff role allows", async () => {
   const lines: string[] = [];
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   await using app = await buildHttpApp({ title: "t", version: "0", log });
   const principals: Record<string, Principal> = { alice, admin };
   const authenticate = ({ headers }: FastifyRequest) => principals[String(headers["x-who"])] ?? alice;
   const schema = { operationId: "see" };
-  app.get("/users/:user_id", { ...requires(authenticate, { user: "own", admin: true }), schema }, async () => ({}));
+  app.get("/users/:user_id", { ...requires(authenticate, { user: "own", staff: "ADMIN" }), schema }, async () => ({}));
   const logged = async (who: string, user: string) => {
     lines.length = 0;
     await app.inject({ url: `/users/${user}`, headers: { "x-who": who } });
@@ -110,5 +118,5 @@ test("the log has rejected callers with address, and every call allowed by the r
   expect(await logged("alice", "alice")).toEqual([]);
   expect(await logged("alice", "bob")).toEqual([["refused", "127.0.0.1", "user:alice", undefined]]);
   expect(await logged("admin", "root")).toEqual([]);
-  expect(await logged("admin", "bob")).toEqual([["admin", "127.0.0.1", "user:root", "bob"]]);
+  expect(await logged("admin", "bob")).toEqual([["staff", "127.0.0.1", "user:root", "bob"]]);
 });

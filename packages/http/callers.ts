@@ -22,7 +22,11 @@ export const scopes = [
 ] as const;
 export type Scope = (typeof scopes)[number];
 
-export const roles = ["USER", "ADMIN"] as const;
+/** Roles of people who work with the product. Each includes those before it. */
+export const staffRoles = ["VIEWER", "OPERATOR", "ADMIN"] as const;
+export type StaffRole = (typeof staffRoles)[number];
+
+export const roles = ["USER", ...staffRoles] as const;
 export type Role = (typeof roles)[number];
 
 /** The authenticated caller. Its name is part of every idempotency scope, so no two callers share it. */
@@ -38,8 +42,8 @@ export interface AccessRule {
   readonly key?: Scope;
   /** Any user, or only the one in the path's `:user_id`. */
   readonly user?: "own" | "any";
-  /** A user with the role ADMIN. */
-  readonly admin?: true;
+  /** A user with this role, or with one that includes it. */
+  readonly staff?: StaffRole;
   /** A service that calls on its own behalf. */
   readonly service?: readonly string[];
 }
@@ -102,22 +106,22 @@ function authorize(request: FastifyRequest, principal: Principal, rule: AccessRu
   request.principal = principal;
   request.caller = principal.name;
   if (!isAllowed(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
-  if (isAllowedAsAdmin(principal, rule, params)) {
+  if (isAllowedAsStaff(principal, rule, params)) {
     request.log.info(
       { req: request, ...callerFields(request), ...(params.user_id && { user_id: params.user_id }) },
-      "admin",
+      "staff",
     );
   }
 }
 
-/** Whether only the role ADMIN allows this call. Such calls concern other users and are logged. */
-export function isAllowedAsAdmin(
+/** Whether only a staff role allows this call. Such calls concern other users and are logged. */
+export function isAllowedAsStaff(
   principal: Principal,
   rule: AccessRule,
   params: { readonly user_id?: string },
 ): boolean {
-  if (principal.kind !== "user" || !rule.admin || !principal.roles.includes("ADMIN")) return false;
-  const { admin: _admin, ...others } = rule;
+  if (principal.kind !== "user" || !hasStaffRole(principal.roles, rule.staff)) return false;
+  const { staff: _staff, ...others } = rule;
   return !isAllowed(principal, others, params);
 }
 
@@ -134,14 +138,21 @@ export function isAllowed(principal: Principal, rule: AccessRule, { user_id }: {
     case "service":
       return rule.service?.includes(principal.name.slice("service:".length)) ?? false;
     case "user":
-      if (rule.admin && principal.roles.includes("ADMIN")) return true;
+      if (hasStaffRole(principal.roles, rule.staff)) return true;
       return rule.user === "any" || (rule.user === "own" && principal.userId === user_id);
   }
 }
 
+export function hasStaffRole(granted: readonly Role[], needed: StaffRole | undefined): boolean {
+  if (needed === undefined) return false;
+  return staffRoles.slice(staffRoles.indexOf(needed)).some((role) => granted.includes(role));
+}
+
 function rejectionFor(principal: Principal, rule: AccessRule): string {
   if (principal.kind === "user") {
-    return rule.user === "own" ? "this belongs to another user" : "this is not for players";
+    if (rule.user === "own") return "this belongs to another user";
+    const isStaff = hasStaffRole(principal.roles, "VIEWER");
+    return isStaff && rule.staff ? `this needs the role ${rule.staff}` : "this is not for players";
   }
   if (principal.kind === "key" && rule.key) {
     return `the API key of ${principal.name} does not have the scope ${rule.key}`;

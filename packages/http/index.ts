@@ -25,15 +25,18 @@ export {
   type CredentialVerifiers,
   callerFields,
   guarded,
+  hasStaffRole,
   isAllowed,
-  isAllowedAsAdmin,
+  isAllowedAsStaff,
   type Principal,
   publicRoute,
   type Role,
   requires,
   roles,
   type Scope,
+  type StaffRole,
   scopes,
+  staffRoles,
 } from "./callers.ts";
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { withDescription } from "./components.ts";

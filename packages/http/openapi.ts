@@ -98,14 +98,16 @@ function withSecurity(schema: FastifySchema, { config }: RouteOptions, schemes: 
   return { ...schema, security, description };
 }
 
-const usesToken = ({ user, admin, service }: AccessRule): boolean => Boolean(user || admin || service);
+const usesToken = ({ user, staff, service }: AccessRule): boolean => Boolean(user || staff || service);
 
-function describeRule({ key, user, admin, service }: AccessRule): string {
+const staffNames = { VIEWER: "staff", OPERATOR: "operators and admins", ADMIN: "admins" } as const;
+
+function describeRule({ key, user, staff, service }: AccessRule): string {
   const callers = [
     ...(key ? [`API keys with the scope \`${key}\``] : []),
     ...(user === "any" ? ["users"] : []),
     ...(user === "own" ? ["the user in the path"] : []),
-    ...(admin ? ["admins"] : []),
+    ...(staff ? [staffNames[staff]] : []),
     ...(service ?? []),
   ];
   return new Intl.ListFormat("en").format(callers);

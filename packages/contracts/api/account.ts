@@ -5,7 +5,7 @@ import { RequestTime } from "./request-time.ts";
 
 const time = Type.String({ format: "date-time" });
 
-export const Role = oneOf(["USER", "ADMIN"], { title: "Role" });
+export const Role = oneOf(["USER", "VIEWER", "OPERATOR", "ADMIN"], { title: "Role" });
 
 const UserStatus = Type.Union(
   [

@@ -22,7 +22,7 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     "/admin/users",
     guarded(
       authenticate,
-      { admin: true },
+      { staff: "ADMIN" },
       {
         operationId: "searchUsers",
         summary: "Search users",
@@ -61,7 +61,7 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
     "/admin/audit",
     guarded(
       authenticate,
-      { admin: true },
+      { staff: "ADMIN" },
       {
         operationId: "listAudit",
         summary: "List the audit",

@@ -2,7 +2,7 @@
 import { type Principal, problems } from "@todoke/http";
 
 /** The access rule of routes for the user and for admins. */
-export const ownOrAdmin = { user: "own", admin: true } as const;
+export const ownOrAdmin = { user: "own", staff: "ADMIN" } as const;
 
 /** The id of the calling user. Access rules already require a user; a route without such a rule is rejected here. */
 export function requireActorId({ principal }: { readonly principal: Principal | undefined }): string {

@@ -24,7 +24,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
     app.post(
       path,
-      guarded(deps.authenticate, allowed ?? { admin: true }, {
+      guarded(deps.authenticate, allowed ?? { staff: "ADMIN" }, {
         ...texts,
         tags: ["Account"],
         params: OneUser,

@@ -25,7 +25,7 @@ export async function setup({ isLoopback = false } = {}) {
   const hidden = { schema: { hide: true } };
   app.get("/v1/me", { ...player, ...hidden }, async ({ principal, session }) => ({ principal, session }));
   app.get("/v1/users/:user_id", { ...requires(authenticate, { user: "own" }), ...hidden }, async () => ({}));
-  app.get("/v1/admin", { ...requires(authenticate, { admin: true }), ...hidden }, async () => ({}));
+  app.get("/v1/admin", { ...requires(authenticate, { staff: "ADMIN" }), ...hidden }, async () => ({}));
   app.post(
     "/v1/change",
     { ...player, schema: { hide: true, body: Type.Object({ name: Type.String() }) } },

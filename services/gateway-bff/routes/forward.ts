@@ -7,7 +7,7 @@ import {
   type HttpApp,
   IdempotencyHeaders,
   idempotencyKey,
-  isAllowedAsAdmin,
+  isAllowedAsStaff,
   requires,
 } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -120,7 +120,7 @@ function requiresFreshLogin(route: ForwardedRoute, { principal, params }: Fastif
   const { needsFreshLogin, method, rule } = route;
   if (needsFreshLogin) return true;
   return (
-    method !== "GET" && principal !== undefined && isAllowedAsAdmin(principal, rule, params as { user_id?: string })
+    method !== "GET" && principal !== undefined && isAllowedAsStaff(principal, rule, params as { user_id?: string })
   );
 }
 

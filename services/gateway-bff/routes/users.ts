@@ -6,8 +6,8 @@ import { propagateUserChange } from "../commands/propagate-user-change.ts";
 import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
 import { PassThroughBody, UserId } from "./schemas.ts";
 
-const own = { user: "own", admin: true } as const;
-const admins = { admin: true } as const;
+const own = { user: "own", staff: "ADMIN" } as const;
+const admins = { staff: "ADMIN" } as const;
 
 /** `/v1/users/{user_id}:delete`. Fastify accepts a colon after a parameter only behind a pattern. */
 const verb = (path: string, name: string) => `${path}/:user_id([^:/]+)::${name}`;

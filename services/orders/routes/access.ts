@@ -1,12 +1,12 @@
 /** Who may change orders and the trading state, and who may read what. */
 import type { Principal, Scope } from "@todoke/http";
 
-export const writers = { key: "orders:write", admin: true } as const;
-export const readers = { key: "read", admin: true } as const;
+export const writers = { key: "orders:write", staff: "ADMIN" } as const;
+export const readers = { key: "read", staff: "ADMIN" } as const;
 
 /** Positions are those of all callers together. */
-export const readersOfAll = { key: "orders:read-all", admin: true } as const;
-export const cancellersOfAll = { key: "orders:cancel-all", admin: true } as const;
+export const readersOfAll = { key: "orders:read-all", staff: "ADMIN" } as const;
+export const cancellersOfAll = { key: "orders:cancel-all", staff: "ADMIN" } as const;
 
 /** The caller whose orders a request may see; undefined: those of all callers. */
 export const visibleTo = (request: CallerRequest): string | undefined =>

@@ -5,8 +5,8 @@ import type { FastifySchema } from "fastify";
 import { type Kind, pointsMax } from "../ledger/account.ts";
 import { type Precision, parseInstant } from "../schedules/instant.ts";
 
-export const writers = { key: "points:write", admin: true } as const;
-export const readers = { key: "read", admin: true } as const;
+export const writers = { key: "points:write", staff: "ADMIN" } as const;
+export const readers = { key: "read", staff: "ADMIN" } as const;
 /** For paths that name a user, who may read their own data. */
 export const ownReaders = { ...readers, user: "own" } as const;
 
