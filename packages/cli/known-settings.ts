@@ -20,7 +20,7 @@ export function readSettingsOf({ entry, service }: LoadedService, env: Env): Rea
 }
 
 /** Other settings are read only with these values. */
-const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
+export const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
 
 export function listKnownSettings(loaded: readonly LoadedService[]): ReadonlySet<string> {
   const read = loaded.flatMap((each) => [{}, branches].flatMap((env) => [...readSettingsOf(each, env).keys()]));
