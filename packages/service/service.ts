@@ -114,9 +114,11 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
+  /** Whether it publishes to one bus only, which is in its database. */
+  readonly isBusInDatabase: boolean;
   /** How long an idempotency key is kept. Keys in `db` are; a service with keys elsewhere has to see to it. */
   readonly idempotencyMs: number;
-  hasRole(role: Role | "api" | "maintenance"): boolean;
+  hasRole(role: Role | "api" | "maintenance" | "consumer" | "worker"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
   /** Its events are relayed as soon as they are committed. */
@@ -327,6 +329,7 @@ export function service<
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
+        isBusInDatabase: runtime.publisher !== undefined,
         idempotencyMs,
         authenticate: bearerAuthentication({
           verifyApiKey: apiKeys.find,
