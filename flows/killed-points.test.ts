@@ -32,8 +32,7 @@ const rounds: readonly (readonly Step[])[] = [
   ],
   [
     at("api", "statement.sent", 8),
-    // A pass has two transactions: recurring grants, then due reservations.
-    at("scheduler", "transaction.commit-sent", 6),
+    at("scheduler", "transaction.commit-sent", 3),
     at("worker", "consumer.marked"),
     at("worker", "consumer.effect"),
   ],

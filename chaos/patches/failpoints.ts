@@ -321,7 +321,7 @@ const pointsPoints: readonly Failpoint[] = [
   point(
     "occurrence.written",
     "a batch of users of a recurring grant is committed, the next is not started",
-    made(`${points}/workers/scheduler.ts`, "const batch = await takeDue(stopping);", "hasRun"),
+    made(`${points}/workers/scheduler.ts`, "if (isDrained || stopping?.aborted)", "hasRun"),
   ),
   point(
     "grant.posted",

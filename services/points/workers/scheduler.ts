@@ -20,7 +20,7 @@ import {
 } from "../commands/dispatch-reservations.ts";
 import { grantDueReservations } from "../commands/grant-reservations.ts";
 import { runDueSchedule } from "../commands/run-due-schedule.ts";
-import { selectNextDueMs } from "../store/dispatch-reservations.ts";
+import { selectNextDue } from "../store/dispatch-reservations.ts";
 
 export interface SchedulerOptions {
   readonly db: Db;
@@ -47,7 +47,7 @@ const defaultIntervalMs = 10_000;
 
 // Reservations that become due within this pause share a batch: a thousand a second are forty batches, not a thousand. No
 // wake-up shortens it, so that many of them do not cause as many runs.
-const pauseMs = { dispatching: 25, granting: 10 };
+const pauseMs = { dispatching: 25, granting: 5 };
 // While `inFlightMax` is reached, or another scheduler has the lock. Each run counts the reservations in flight: a run after
 // every few grants would cost the database more than the grants.
 const blockedMs = 200;
@@ -125,21 +125,22 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     return granted === undefined ? await dispatch() : { sent: granted, isBlocked: false };
   }
 
-  async function runUntilDrained(stopping?: AbortSignal): Promise<DispatchSummary> {
+  /** Returns the wait until the next reservation or schedule is due. */
+  async function runUntilDrained(stopping?: AbortSignal): Promise<{ sent: number; waitMs: number }> {
     for (let sent = 0; ; ) {
-      // Alternating, so that a schedule with a million users does not delay due reservations.
-      const hasRun = await runDueSchedule(db, { onError, onFailed, skip: recentlyFailed() });
       const batch = await takeDue(stopping);
       sent += batch.sent;
+      const next = await selectNextDue(db, recentlyFailed());
+      // Alternating, so that a schedule with a million users does not delay due reservations.
+      const hasRun = next.scheduleMs <= 0 && (await runDueSchedule(db, { onError, onFailed, skip: recentlyFailed() }));
       const isDrained = !hasRun && batch.sent < batchMax;
-      if (isDrained || stopping?.aborted) return { sent, isBlocked: batch.isBlocked };
+      if (isDrained || stopping?.aborted)
+        return { sent, waitMs: batch.isBlocked ? blockedMs : Math.min(next.reservationMs, next.scheduleMs) };
     }
   }
 
   async function runAndPlan(stopping: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
-    const { isBlocked } = await runUntilDrained(stopping);
-    if (isBlocked) nextIn(blockedMs);
-    else nextIn(Math.min(intervalMs, (await selectNextDueMs(db, recentlyFailed())) ?? intervalMs));
+    nextIn(Math.min(intervalMs, (await runUntilDrained(stopping)).waitMs));
   }
 
   const task = "granting due reservations";
