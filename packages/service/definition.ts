@@ -50,16 +50,18 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
 
-export interface ServiceParts<Settings, Role extends string, Worker extends string>
+interface ServiceParts<Settings, Role extends string, Worker extends string>
   extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf" | "wakeRelay"> {
   readonly settings: Settings;
   /** The settings of its own workers. */
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
+  /** Whether it publishes to one bus only, which is in its database. */
+  readonly isBusInDatabase: boolean;
   /** How long an idempotency key is kept. Keys in `db` are; a service with keys elsewhere has to see to it. */
   readonly idempotencyMs: number;
-  hasRole(role: Role | "api" | "maintenance"): boolean;
+  hasRole(role: Role | "api" | "maintenance" | "consumer" | "worker"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
   /** Its events are relayed as soon as they are committed. */

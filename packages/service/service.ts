@@ -183,6 +183,7 @@ export function service<
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
+        isBusInDatabase: runtime.publisher !== undefined,
         idempotencyMs,
         authenticate: limitKeys(
           bearerAuthentication({
