@@ -48,6 +48,6 @@ ${entriesSql({
   from: `(
     select k.*, ${body} as body from scopes s
      cross join lateral (select * from idempotency_keys k where k.scope = s.scope and k.idem_key = $1 limit 1) k
-     where s.scope is not null limit 20) k`,
+     where s.scope is not null and s.scope not like 'user:%' limit 20) k`,
 })}`,
 };

@@ -2,6 +2,7 @@
 import { type Entry, hasShape, type Link, type LinkKind, linkKinds } from "@todoke/kernel/why";
 import type { Explanation, Part, TimelineEntry } from "./explanation.ts";
 import { decide } from "./verdict.ts";
+import { wayOf } from "./way.ts";
 
 /** A service, however it is reached. */
 export interface WhySource {
@@ -124,20 +125,6 @@ function nextLinks(
     .filter((link) => !asked.has(toName(link)) && !known.has(toName(link)))
     .slice(0, linksPerHopMax);
 }
-
-/** Entries of one time are in the order of the way that they go. */
-const wayOf = [
-  "request",
-  "commit",
-  "entitlement",
-  "order",
-  "event",
-  "published",
-  "delivery",
-  "processed",
-  "notification",
-  "sent",
-];
 
 function byTime(a: TimelineEntry, b: TimelineEntry): number {
   if (a.at !== b.at) {

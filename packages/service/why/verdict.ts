@@ -5,6 +5,7 @@
 import { consumers } from "@todoke/contracts";
 import type { Cure, Part, TimelineEntry, Verdict } from "./explanation.ts";
 import { describeAge, nameOf, on, since } from "./texts.ts";
+import { wayOf } from "./way.ts";
 
 export interface Facts {
   readonly id: string;
@@ -217,14 +218,11 @@ function isDone({ id, direct, entries, parts }: Facts): Verdict {
   if (entries.length === 0) return explainAbsence(id, parts);
   const [first] = direct;
   const user = direct.find(({ kind }) => kind === "user");
-  const last =
-    entries.findLast(({ at, kind }) => at !== null && kind !== "balance" && kind !== "session") ??
-    (first as TimelineEntry);
-  if (user)
-    return verdict(
-      "done",
-      `The user ${user.id} is ${user.state}; nothing of theirs failed or waits. The latest: ${tell(last)}.`,
-    );
+  if (user) {
+    const latest = entries.findLast(({ at, kind }) => at !== null && !["balance", "session", "user"].includes(kind));
+    const then = latest ? ` The latest: ${tell(latest)}.` : "";
+    return verdict("done", `The user ${user.id} is ${user.state}; nothing of theirs failed or waits.${then}`);
+  }
   const hasRow = direct.some(({ kind }) => !["processed", "attempt", "redrive"].includes(kind));
   if (!hasRow && first?.kind === "processed")
     return verdict(
@@ -233,6 +231,7 @@ function isDone({ id, direct, entries, parts }: Facts): Verdict {
     );
   const request = direct.find(({ kind }) => kind === "request");
   const begin = request ?? first;
+  const last = entries.reduce((a, b) => (wayOf.indexOf(b.kind) >= wayOf.indexOf(a.kind) ? b : a));
   if (!begin || begin === last) return verdict("done", `${capital(tell(last))}.`);
   return verdict("done", `${capital(tell(begin))}; ${tell(last)}.`);
 }
@@ -277,6 +276,9 @@ function tell(entry: TimelineEntry): string {
       return `the notification ${entry.id} was sent ${on(entry.at)}`;
     case "session":
       return `${name} was opened ${on(entry.at)}`;
+    case "commit":
+    case "transaction":
+      return `${name} (${entry.state}) was made ${on(entry.at)}`;
     default:
       return `${name} is ${entry.state ?? "there"}${since(entry.at)}${attempt}`;
   }
