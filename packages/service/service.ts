@@ -22,6 +22,7 @@ import {
   publicRoute,
   tokenVerifier,
 } from "@todoke/http";
+import { type AuditSpec, auditLive, kernelAudit, startAudits } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
 import { type Delays, readDelays } from "@todoke/kernel/claims";
 import {
@@ -95,6 +96,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
   /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
   readonly explains?: readonly Lookup[];
+  /** What holds between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */
+  readonly audited?: AuditSpec;
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
@@ -176,6 +179,15 @@ export function service<
     ...(definition.explains ?? []),
   ];
 
+  const auditSpecs: readonly AuditSpec[] = [
+    ...(definition.audited ? [definition.audited] : []),
+    ...kernelAudit({
+      emits: emits !== undefined,
+      ...(consumes && { consumer: name }),
+      tables: tables.map(({ table }) => table),
+    }),
+  ];
+
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
     const errors: string[] = [];
     const declared = { emits: emits !== undefined, consumes: consumes !== undefined };
@@ -231,6 +243,13 @@ export function service<
 
     /** How an id is looked up in its tables, for callers that have the database only. */
     why: lookups,
+
+    /** Its rules for `todoke audit`, for callers that have the database only. */
+    audits: {
+      specs: auditSpecs,
+      /** How long its published events are kept. */
+      keptMs: (env: Env): number => read(env).common.retention.publishedMs,
+    },
 
     /** What it emits and consumes. */
     events: subjects,
@@ -349,6 +368,30 @@ export function service<
       const whyDb = openDb({ ...whyPool, url: common.databaseUrl, schema, applicationName: `${name} why` });
       started.defer(() => whyDb.end());
       const find = (question: WhyQuestion) => findEntries(whyDb, lookups, question);
+      if (runtime.hasRole("maintenance") && common.auditMs > 0)
+        started.use(
+          startAudits({
+            db,
+            name,
+            intervalMs: common.auditMs,
+            async run() {
+              // A pool for the time of the audit, whose statement may take minutes.
+              const auditDb = openDb({
+                ...auditPool,
+                url: common.databaseUrl,
+                schema,
+                applicationName: `${name} audit`,
+              });
+              try {
+                return await auditLive(auditDb, auditSpecs, { keptMs: common.retention.publishedMs });
+              } finally {
+                await auditDb.end();
+              }
+            },
+            onViolations: (findings) => app.log.error({ findings }, "the audit found violations"),
+            onError,
+          }),
+        );
       // The gateway puts the parts of all services together.
       if (runtime.hasRole("api") && definition.userAuth !== "session") whyPartRoute(app, { authenticate, find });
       const handler = await definition.build({
@@ -394,6 +437,9 @@ export function service<
 
 /** Connections are opened when an operator asks. However many ask at once, commands keep theirs. */
 const whyPool = { poolMax: 2, statementTimeoutMs: 2_000 };
+
+/** A million rows take some seconds. */
+const auditPool = { poolMax: 1, statementTimeoutMs: 60 * 60 * 1_000 };
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";

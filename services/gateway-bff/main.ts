@@ -12,12 +12,13 @@ import { localLimiter } from "./limits/local-limiter.ts";
 import { openProvider } from "./oidc/provider.ts";
 import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
 import { apiDocuments } from "./routes/page.ts";
+import { sessionAudit } from "./store/audit-rules.ts";
 import { idleLimits } from "./store/limits.ts";
 import { sessionLookups } from "./store/why.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
 
-export const { configErrors, dead, delays, events, migrate, start, why } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),
@@ -27,6 +28,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
   docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
+  audited: sessionAudit,
   explains: sessionLookups,
   async build({ settings, apiDocs, hasRole, app, db, findEntries, use, addReadinessCheck, onError }) {
     const { origin, isLoopback } = settings;
