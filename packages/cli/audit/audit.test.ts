@@ -9,7 +9,7 @@ import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
 import { servicesDatabase } from "@todoke/service/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runTodoke } from "../packages/cli/testing/command.ts";
+import { runTodoke } from "../testing/command.ts";
 
 const services: Readonly<Record<string, { readonly audits: { readonly specs: readonly AuditSpec[] } }>> = {
   account,
