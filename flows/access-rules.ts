@@ -11,6 +11,7 @@ const usersOrKey: AccessRule = { ...users, key: "read" };
 const entitlementWriters: AccessRule = { key: "entitlements:write" };
 const pointsWriters: AccessRule = { key: "points:write", staff: "ADMIN" };
 const readers: AccessRule = { key: "read", staff: "ADMIN" };
+const gateway: AccessRule = { service: ["gateway-bff"] };
 const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 
@@ -29,9 +30,10 @@ const common = {
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
   account: {
     ...common,
+    "POST /identities:resolve": gateway,
+    "GET /display-names": gateway,
+    "GET /shared-reads/users": gateway,
     "GET /v1/admin/why/{id}": viewers,
-    "POST /identities:resolve": { service: ["gateway-bff"] },
-    "GET /display-names": { service: ["gateway-bff"] },
     "GET /users/{user_id}": ownOrAdmin,
     "PATCH /users/{user_id}": ownOrAdmin,
     "GET /users/{user_id}/export": ownOrAdmin,
@@ -45,6 +47,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   entitlement: {
     ...common,
+    "GET /shared-reads/entitlements": gateway,
     "GET /v1/admin/why/{id}": viewers,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
@@ -61,6 +64,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   matchmaking: {
     ...common,
+    "GET /shared-reads/current-tickets": gateway,
     "GET /v1/admin/why/{id}": viewers,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
@@ -74,6 +78,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   points: {
     ...common,
+    "GET /shared-reads/balances": gateway,
     "GET /v1/admin/why/{id}": viewers,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,

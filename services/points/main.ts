@@ -23,7 +23,19 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
   delays: readReservationDelays,
   audited: pointsAudit,
   explains: pointsLookups,
-  async build({ settings, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
+  async build({
+    settings,
+    hasRole,
+    app,
+    db,
+    isBusInDatabase,
+    wakeups,
+    wakeRelay,
+    authenticate,
+    use,
+    onError,
+    topicOf,
+  }) {
     const { schedulerMs, inFlightMax } = settings;
     const topic = topicOf("point_reservations");
     const wakeScheduler = () => wakeups.signal(topic);
@@ -32,8 +44,9 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
       use(observeReservations(db, onError));
     }
     if (hasRole("scheduler")) {
+      const onGranted = isBusInDatabase && hasRole("worker") ? recordGrantDelays : undefined;
       const options = { db, wakeups, topic, intervalMs: schedulerMs, inFlightMax };
-      use(createScheduler({ ...options, onSent: wakeRelay, onError })).start();
+      use(createScheduler({ ...options, onSent: wakeRelay, onGranted, onError })).start();
     }
     if (hasRole("api")) {
       const commands = createCommands({ db, wakeRelay, wakeScheduler, soonMs: schedulerMs });
