@@ -71,9 +71,11 @@ export interface WaitingDelivery {
   readonly consumer: string;
   readonly status: string;
   readonly attempt_count: number;
-  readonly next_retry_at: string;
   readonly last_error: string | null;
-  readonly locked_by: string | null;
+  /** The worker that has claimed it. */
+  readonly worker: string | null;
+  readonly due_at: string;
+  readonly published_at: string;
 }
 
 /** The deliveries of these events that are not done, by an index probe for each. */
@@ -82,9 +84,10 @@ export async function selectWaitingDeliveries(
   eventIds: readonly string[],
 ): Promise<readonly WaitingDelivery[]> {
   const { rows } = await db.query<WaitingDelivery>(
-    `select e.event_id, d.consumer, d.status, d.attempt_count, ${rfc3339Sql("d.next_retry_at")} as next_retry_at, d.last_error, d.locked_by
+    `select e.event_id, d.consumer, d.status, d.attempt_count, d.last_error, d.locked_by as worker,
+            ${rfc3339Sql("d.next_retry_at")} as due_at, ${rfc3339Sql("m.published_at")} as published_at
        from unnest($1::uuid[]) e(event_id)
-      cross join lateral (select m.message_id from bus_messages m where m.event_id = e.event_id limit 1) m
+      cross join lateral (select m.message_id, m.published_at from bus_messages m where m.event_id = e.event_id limit 1) m
       cross join lateral (select * from bus_deliveries d where d.message_id = m.message_id limit 20) d
       where d.done_at is null`,
     [eventIds],

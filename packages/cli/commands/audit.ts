@@ -13,14 +13,16 @@ export const audit: Command = {
   summary: "check on live databases that everything balances",
   usage: "todoke audit [service…] [--json]",
   details: `
-Compares the tables of the named services, or of all that are configured, rule by rule: every change has its audit row and its event,
-every published event was taken by each of its consumers, every notification ends or is due, nobody is in two matches, no suspended
-user keeps a session, balances are the sums of their transactions, and orders agree with their ledger, history, fills and the broker.
+Compares the tables of the named services, or of all that are configured, rule by rule: every change has its audit row
+and its event, every published event was taken by each of its consumers, every notification ends or is due, nobody is
+in two matches, no suspended user keeps a session, balances are the sums of their transactions, and orders agree with
+their ledger, history, fills and the broker.
 
-Each service is read in one statement on one snapshot, so concurrent changes cannot cause false findings. It changes nothing and
-blocks nothing. A million rows take some seconds. It needs only the databases (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database
-of the \`todoke dev\` in this folder), and the bus of an event that seems to be missing. The services run it by themselves, once in
-<SERVICE>_AUDIT_HOURS. The exit code is 1 if a rule is violated, and --json prints every finding.`,
+Each service is read in one statement on one snapshot, so concurrent changes cannot cause false findings. It changes
+nothing and blocks nothing. A million rows take some seconds. It needs only the databases (DATABASE_URL or
+<SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this folder), and the bus of an event that seems to
+be missing. The services run it by themselves, once in <SERVICE>_AUDIT_HOURS. The exit code is 1 if a rule is violated,
+and --json prints every finding.`,
   switches: { json: "print JSON" },
   takesArgs: true,
   async run({ env, services, args, switches }) {

@@ -9,7 +9,7 @@ export interface WhyPartRouteOptions {
   readonly find: (question: WhyQuestion) => Promise<FoundEntries>;
 }
 
-const linksMax = 12;
+export const linksMax = 12;
 
 export function whyPartRoute(app: HttpApp, { authenticate, find }: WhyPartRouteOptions): void {
   app.get(
