@@ -1,6 +1,6 @@
 import { test } from "vitest";
 import { expectProbes, keepStatistics, setup } from "../testing.ts";
-import { balanceAsOfSql, balanceSql } from "./balances.ts";
+import { balanceAsOfSql, balancesSql } from "./balances.ts";
 import { insertOccurrenceSql, lockDueScheduleSql } from "./change-schedules.ts";
 import { dispatchDueSql, redispatchOverdueSql } from "./dispatch-reservations.ts";
 import { existingTransactionsSql } from "./existing-transactions.ts";
@@ -49,7 +49,7 @@ const ledgerProbes: Probes = [
   [writeLedgerSql, []],
   [usersWithExpiredSql, ["point_holds_ending", "point_lots_running_out"]],
   [
-    balanceSql,
+    balancesSql,
     ["point_holds_of_user", ...lots, "point_lot_uses_pkey", "point_reservations_to_come", "point_root_pkey"],
   ],
   [
