@@ -10,7 +10,7 @@ import { apiKey, openDatabase } from "./databases.ts";
 import { sendConcurrently } from "./load.ts";
 import { clearProgress, median, showProgress } from "./measure.ts";
 import { nextGrant } from "./pipeline.ts";
-import { familyCpuMicroseconds, parentOf } from "./process-cpu.ts";
+import { familyCpuMicroseconds, findPostmaster } from "./process-cpu.ts";
 import type { Result } from "./report.ts";
 import { type AllServices, startAll } from "./start-all.ts";
 
@@ -82,8 +82,7 @@ export async function costPerCommand(postgresUrl: string): Promise<Result> {
   const instruments = fileURLToPath(new URL("./orders/unlimited.yaml", import.meta.url));
   const env = { DATABASE_URL: database.url, ORDERS_INSTRUMENTS: instruments };
   const services = started.use(await startAll({ ...env, MATCHMAKING_STORE: "postgres" }));
-  const { rows } = await db.query<{ pid: number }>("select pg_backend_pid() as pid");
-  const measured = { services, db, postmaster: await parentOf(rows[0]?.pid ?? 0) };
+  const measured = { services, db, postmaster: await findPostmaster(db) };
   await addPoints(services);
   const summary: Record<string, number> = {};
   for (const [name, kind] of Object.entries(kinds)) {
