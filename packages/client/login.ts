@@ -41,7 +41,7 @@ export async function logIn({
       state,
     });
     await openBrowser(`${gateway.replace(/\/+$/, "")}/login?${query}`);
-    const client = createClient({ gateway, session: "", ...shared });
+    const client = createClient({ gateway, ...shared });
     return await client.gateway.fetchSessionToken({ code: await callback.code, code_verifier: verifier });
   } finally {
     callback.close();
