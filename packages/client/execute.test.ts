@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createClient, isProblem, NoAnswer, OutcomeUnknown, Problem } from "./index.ts";
-import { cutBody, fakeFetch, json, lost, problem, type Reply, silence } from "./testing.ts";
+import { cutBody, fakeFetch, json, lost, problem, type Reply, silence } from "./testing/fake-fetch.ts";
 
 const soon = { "retry-after": "0" };
 const spend = { user_id: "u_1", point_amount: 250n };

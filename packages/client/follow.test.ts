@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { createClient, isProblem, type StreamState } from "./index.ts";
 import { readEvents } from "./sse.ts";
-import { fakeFetch, lost, problem, type Reply } from "./testing.ts";
+import { fakeFetch, lost, problem, type Reply } from "./testing/fake-fetch.ts";
 
 const item = (n: number) => ({ notification_id: `n_${n}`, event_type: "T", text: "Hello", occurred_at: "t" });
 const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stringify(item(n))}\n\n`;

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { LogInFailed, logIn } from "./login.ts";
-import { fakeFetch, json } from "./testing.ts";
+import { fakeFetch, json } from "./testing/fake-fetch.ts";
 
 const token = { session_token: "tds_1", token_type: "Bearer", expires_at: "2030-01-01T00:00:00Z" };
 

@@ -1,5 +1,5 @@
 /** The far side of the client: a fetch with prepared answers, which records what it was sent. */
-import type { Fetch } from "./options.ts";
+import type { Fetch } from "../options.ts";
 
 export interface Sent {
   readonly method: string;
