@@ -90,7 +90,7 @@ function toSearch(values: Params): string {
 }
 
 /** 128 random bits. `crypto.randomUUID` is missing on pages without TLS. */
-export const newKey = (): string =>
+const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** The key of a call, or undefined for an operation without one. */

@@ -79,6 +79,7 @@ export async function snippet4() {
   const todoke = createClient({ services: { points: "", orders: "" }, apiKey });
   let total = 0n;
   for await (const { point_amount } of todoke.points.listStatement({ user_id })) total += point_amount;
+  console.log(total);
 }
 
 export async function snippet5() {
