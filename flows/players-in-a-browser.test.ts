@@ -262,6 +262,7 @@ inBrowser("the client works in a page by its cookie: it reads, changes, and foll
     const { user_id } = await todoke.gateway.getMe();
     const { balance } = await todoke.points.getBalance({ user_id });
     const joined = await todoke.matchmaking.join("squad", { attributes: { skill: 1 } });
+    const { last_event_id } = await todoke.inbox.list();
     const { ticket_id, status } = await todoke.matchmaking.cancelTicket({ ticket_id: joined.ticket_id });
     const leave = new AbortController();
     const states: string[] = [];
@@ -269,7 +270,7 @@ inBrowser("the client works in a page by its cookie: it reads, changes, and foll
       states.push(state);
       leave.abort();
     };
-    for await (const _ of todoke.inbox.follow({ after: "0.0", signal: leave.signal, onState })) break;
+    for await (const _ of todoke.inbox.follow({ after: last_event_id, signal: leave.signal, onState })) break;
     return { type: typeof balance, isOwn: ticket_id === joined.ticket_id, status, states };
   });
   expect(result).toEqual({ type: "bigint", isOwn: true, status: "CANCELLED", states: ["live", "ended"] });

@@ -1,5 +1,6 @@
 /** Joining a queue and waiting for the match, as one call. */
 import type { Call } from "./call.ts";
+import { OutcomeUnknown } from "./errors.ts";
 import type { JoinQueueRequest, QueuedTicket, Ticket } from "./gen/schemas.ts";
 import type { CallOptions, CommandOptions } from "./options.ts";
 import { pause } from "./pause.ts";
@@ -29,8 +30,9 @@ export interface Joined extends PromiseLike<QueuedTicket> {
 
 export type Join = (mode: string, request?: JoinQueueRequest, options?: CommandOptions) => Joined;
 
-// A match is shown within a second or two, and a heartbeat is due after ten or more.
+// A match is shown within a second or two. A mode with heartbeats wants one every ten seconds or more.
 const pollMs = 1_000;
+const pollsPerHeartbeat = 3;
 
 export function joinWith(tickets: Tickets): Join {
   return (mode, request = {}, options = {}) => {
@@ -40,16 +42,21 @@ export function joinWith(tickets: Tickets): Join {
       then: (onData, onError) => joined.then(onData, onError),
       matched: async ({ signal } = {}) => {
         const { ticket_id } = await joined;
-        for (let needsHeartbeat = false; ; ) {
-          const ticket: Ticket = await (needsHeartbeat
-            ? tickets.heartbeatTicket({ ticket_id }, { signal })
-            : tickets.getTicket({ ticket_id }, { signal }));
+        for (let [polls, wantsHeartbeats] = [0, false]; ; polls++) {
+          if (wantsHeartbeats && polls % pollsPerHeartbeat === 0)
+            await tickets.heartbeatTicket({ ticket_id }, { signal }).catch(ignoreLost);
+          const ticket = await tickets.getTicket({ ticket_id }, { signal });
           if (ticket.status === "MATCHED") return ticket;
           if (ticket.status !== "QUEUED") throw new TicketEnded(ticket);
-          needsHeartbeat = ticket.heartbeat_before !== undefined;
+          wantsHeartbeats = ticket.heartbeat_before !== undefined;
           await pause(pollMs, signal);
         }
       },
     };
   };
+}
+
+/** The next heartbeat comes soon. */
+function ignoreLost(error: unknown): void {
+  if (!(error instanceof OutcomeUnknown)) throw error;
 }
