@@ -50,7 +50,7 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
 
-export interface ServiceParts<Settings, Role extends string, Worker extends string>
+interface ServiceParts<Settings, Role extends string, Worker extends string>
   extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf" | "wakeRelay"> {
   readonly settings: Settings;
   /** The settings of its own workers. */
