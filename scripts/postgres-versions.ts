@@ -52,7 +52,7 @@ async function runOn(major: string): Promise<Result> {
   await hashPasswordOnce(engine.url);
   console.log(`\n▸ PostgreSQL ${engine.version}`);
   const env = { TEST_POSTGRES_URL: engine.url };
-  return runTests({ args: filters.length > 0 ? filters : defaultFilters, env, signal });
+  return await runTests({ args: filters.length > 0 ? filters : defaultFilters, env, signal });
 }
 
 const results: Result[] = [];
