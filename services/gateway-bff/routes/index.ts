@@ -10,6 +10,7 @@ import { sendHsts } from "../guard/tls.ts";
 import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
+import { describeRefusals } from "./describe-refusals.ts";
 import { forwardRoute } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
 import { loginRoutes } from "./login.ts";
@@ -29,6 +30,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   setRequestSource(app, deps.limits);
   decorateSession(app);
   limitRequests(app, deps);
+  describeRefusals(app);
   // After the limits, whose refusals are translated too.
   translateProblems(app);
   loginRoutes(app, deps);

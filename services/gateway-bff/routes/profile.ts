@@ -7,6 +7,7 @@ import { resolveSessionUser } from "../commands/resolve-session-user.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import { requestLanguage } from "../language/accept-language.ts";
+import { profileUnavailable } from "../problems.ts";
 import { profileLoader } from "../profile/load-profile.ts";
 import { type PartName, parseFields, partNames } from "../profile/parts.ts";
 import { sendJson } from "./forward.ts";
@@ -65,6 +66,8 @@ const texts = {
   description:
     "Returns the selected parts. Only their services are called. A part that is unavailable is marked, and the others are served.",
   querystring: ProfileQuery,
+  passesOnRefusals: true,
+  refusals: [profileUnavailable],
   response: { 200: ProfileView },
 };
 
