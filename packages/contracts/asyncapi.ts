@@ -11,7 +11,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { consumers, type EventType, events, rabbitmqQueues } from "./index.ts";
+import { aggregateKeyOf, consumers, type EventType, events, rabbitmqQueues } from "./index.ts";
 
 type Subject = (typeof events)[EventType]["subject"];
 
@@ -229,16 +229,12 @@ function exampleHeaders(type: EventType, message: DescMessage): JsonObject {
   const example = exampleOf(message, type);
   return {
     event_type: type,
-    aggregate_key: aggregateKey(type, example),
+    aggregate_key: aggregateKeyOf(type, example),
     occurred_at: exampleTime,
     traceparent: `00-${exampleValues.trace_id}-00f067aa0ba902b7-01`,
     trace_id: exampleValues.trace_id ?? "",
   };
 }
-
-/** The aggregate key of an event, from its fields. */
-export const aggregateKey = (type: EventType, fields: Readonly<Record<string, unknown>>): string =>
-  events[type].key.replace(/\w+/g, (name) => String(fields[name]));
 
 /** The comment above a message or a field in its .proto file, in one line. */
 function commentOf(desc: DescMessage | DescField): string {

@@ -136,6 +136,10 @@ export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint
 export const formatEvent = <Type extends EventType>(eventType: Type, event: Event<Type>): JsonValue =>
   toJson(events[eventType].schema, event, { useProtoFieldName: true });
 
+/** The aggregate key of an event with these fields. */
+export const aggregateKeyOf = (type: EventType, fields: Readonly<Record<string, unknown>>): string =>
+  events[type].key.replace(/\w+/g, (name) => String(fields[name]));
+
 const unknownType = (eventType: string) => ({
   eventType,
   reason: "is not a type of event that this build knows",

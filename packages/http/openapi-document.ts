@@ -1,4 +1,5 @@
 /** Gives the parts of a generated document their names: tags, parameters, error responses and schemas. */
+import { type Example, exampleOf } from "@todoke/contracts/api";
 import type { ProblemKind } from "@todoke/kernel/problem";
 import { type Components, problemName } from "./components.ts";
 import { type HeaderName, headerTexts } from "./refusals.ts";
@@ -6,13 +7,23 @@ import { tags } from "./tags.ts";
 
 interface Response {
   readonly description: string;
-  readonly content?: object;
+  readonly content?: Content;
   readonly headers?: object;
 }
 
+type Content = Readonly<Record<string, object>>;
+
+interface Parameter {
+  readonly name?: string;
+  readonly in?: string;
+  readonly schema: { readonly title?: string };
+}
+
 interface Operation {
+  readonly operationId?: string;
   readonly tags?: readonly string[];
-  readonly parameters?: readonly { readonly schema: { readonly title?: string } }[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, Response>>;
   readonly "x-refusals"?: readonly ProblemKind[];
   readonly "x-response-headers"?: readonly HeaderName[];
@@ -46,17 +57,37 @@ function usedTags(used: ReadonlySet<string>) {
 
 function named(operation: Operation, components: Components) {
   const { "x-refusals": kinds = [], "x-response-headers": headers = [], ...described } = operation;
-  const { parameters, responses } = described;
+  const { operationId = "", parameters, requestBody, responses } = described;
+  const example = exampleOf(operationId);
   const byStatus = Map.groupBy(kinds, ({ status }) => String(status));
   return components.refer({
     ...described,
-    ...(parameters && { parameters: parameters.map((parameter) => components.parameter(parameter)) }),
+    ...(parameters && {
+      parameters: parameters.map((each) => components.parameter({ ...each, ...parameterExample(each, example) })),
+    }),
+    ...(requestBody && { requestBody: withExample(requestBody, example?.request.body) }),
     responses: mapValues(responses, (response, status) =>
       response.content && "application/problem+json" in response.content
         ? problemResponse(status, { kinds: byStatus.get(status) ?? [], components, response })
-        : successResponse(status, { ...response, ...withHeaders(status, headers, response) }),
+        : successResponse(status, {
+            ...(status === String(example?.status) ? withExample(response, example?.response) : response),
+            ...withHeaders(status, headers, response),
+          }),
     ),
   });
+}
+
+/** A parameter that many operations have is a component, without an example of one of them. */
+function parameterExample({ name = "", in: place, schema }: Parameter, example: Example | undefined) {
+  const values = place === "path" || place === "query" ? example?.request[place] : undefined;
+  const value = values?.[name];
+  return value !== undefined && !schema.title && { example: value };
+}
+
+/** Every media type of the part has the example: a response has one. */
+function withExample<Part extends { readonly content?: Content }>(part: Part, value: unknown): Part {
+  if (value === undefined || !part.content) return part;
+  return { ...part, content: mapValues(part.content, (media) => ({ ...media, example: value })) };
 }
 
 const withHeaders = (status: string, names: readonly HeaderName[], { headers }: Response) =>

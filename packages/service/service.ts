@@ -95,8 +95,10 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
   readonly userAuth?: "session" | "token";
-  /** The sources of its API reference, if it shows more than its own. */
-  readonly docs?: (settings: Settings) => DocsPageOptions;
+  /** Where its own API document is; `/openapi.json` by default. */
+  readonly openapiPath?: `/${string}`;
+  /** Options of its API reference, which shows `/openapi.json`. */
+  readonly docs?: DocsPageOptions;
   /** Its host names, besides those that every service has. */
   readonly hosts?: (settings: Settings) => readonly string[];
   /** Puts the service together, and returns the handler of the events that it consumes. */
@@ -261,6 +263,7 @@ export function service<
         ...appOptions,
         rules: true,
         userAuth: definition.userAuth ?? "token",
+        ...(definition.openapiPath && { openapiPath: definition.openapiPath }),
         bounds: { connectionsMax: common.connectionsMax },
       });
       const watch = (url: string, probe: () => Promise<unknown>) =>
@@ -345,7 +348,7 @@ export function service<
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
       if (common.isDev && common.isDebugOpen(common.host)) await servePublicly(app, debug);
-      if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
+      if (common.apiDocs) await docsPage(app, definition.docs);
       const { opsHost, isDebugOpen } = common;
       const metrics = async () => prometheusText(await collectMetrics(telemetry, group), telemetry.resource);
       const ops = await buildOpsApp({

@@ -10,8 +10,7 @@ import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
 import { localLimiter } from "./limits/local-limiter.ts";
 import { openProvider } from "./oidc/provider.ts";
-import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
-import { apiDocuments } from "./routes/page.ts";
+import { gatewayRoutes } from "./routes/index.ts";
 import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
@@ -25,7 +24,9 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   retention: () => [idleLimits],
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
-  docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
+  // /openapi.json is the document of all services.
+  openapiPath: "/openapi/gateway-bff.json",
+  docs: { title: "Todoke API" },
   async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
     const { origin, isLoopback } = settings;
     const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });

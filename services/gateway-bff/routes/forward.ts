@@ -15,7 +15,7 @@ import { type TObject, type TSchema, Type } from "typebox";
 import type { LimitClass } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
+import { changeNotPropagated, reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
 import type { Session } from "../sessions/index.ts";
 import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
@@ -111,6 +111,7 @@ function toSchema(route: ForwardedRoute) {
     passesOnRefusals: true,
     refusals: [
       ...Object.values(upstreamProblems[upstream]),
+      ...(route.afterResponse ? [changeNotPropagated] : []),
       ...(method !== "GET" && (needsFreshLogin || rule.staff) ? [reauthenticationRequired] : []),
     ],
     ...(returnsEtag && { responseHeaders: ["etag" as const] }),

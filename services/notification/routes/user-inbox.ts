@@ -53,7 +53,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/inbox",
     guarded(authenticate, readers, {
-      operationId: "listInbox",
+      operationId: "listUserInbox",
       summary: "List notifications",
       tags: ["Notifications"],
       description:
@@ -84,7 +84,7 @@ function streamRoute(app: HttpApp, { authenticate, db, streams }: Deps): void {
       ...requires(authenticate, readers),
       exposeHeadRoute: false, // It would open a stream without a reader.
       schema: {
-        operationId: "followInbox",
+        operationId: "followUserInbox",
         summary: "Follow notifications",
         tags: ["Notifications"],
         description:
