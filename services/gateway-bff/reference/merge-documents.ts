@@ -59,7 +59,7 @@ export function mergeDocuments(sources: readonly Source[]): ApiDocument & Named 
   for (const [key, each] of found) {
     const [method = "", path = ""] = key.split(" ");
     const merged = mergeOperation(each, (id) => serviceOperation(id, byId));
-    if (merged && !isReplaced(each, found)) paths[path] = { ...paths[path], [method]: merged };
+    if (merged && !isReplaced(each, found)) paths[path] = { ...paths[path], [method]: forBrowsers(method, merged) };
   }
   const [gateway] = sources;
   const tags = sources.flatMap(({ document }) => document.tags ?? []);
@@ -70,7 +70,7 @@ export function mergeDocuments(sources: readonly Source[]): ApiDocument & Named 
     tags: [...new Map(tags.map((tag) => [tag.name, tag])).values()],
     "x-tagGroups": tagGroups(new Set(tags.map(({ name }) => name))),
     paths,
-    components: mergeComponents(sources, paths),
+    components: mergeComponents([...sources, { document: ofBrowsers }], paths),
   };
 }
 
@@ -101,6 +101,28 @@ function mergeOperation(each: readonly Found[], find: (id: string) => Found | un
   if (!atGateway) return service && atServiceOnly(service, atServices);
   const passedOn = service ?? (atGateway.operation["x-passes-on"] && find(atGateway.operation.operationId));
   return passedOn ? passOn(atGateway.operation, passedOn, atServices) : cleaned(atGateway.operation);
+}
+
+/** A form of another site cannot send this header. The page sends it because it is required. */
+const ofBrowsers = {
+  components: {
+    parameters: {
+      TodokeRequest: {
+        name: "x-todoke-request",
+        in: "header",
+        required: true,
+        description: "Needed with the session cookie, and ignored with a token.",
+        schema: { type: "string", const: "1" },
+        example: "1",
+      },
+    },
+  },
+};
+
+function forBrowsers(method: string, operation: Operation): Operation {
+  if (method === "get" || !schemesOf(operation).includes("cookie")) return operation;
+  const header = { $ref: "#/components/parameters/TodokeRequest" };
+  return { ...operation, parameters: [...(operation.parameters ?? []), header] };
 }
 
 const cleaned = ({ "x-passes-on": _, ...operation }: Operation): Operation => operation;
@@ -183,7 +205,7 @@ function listOf({ content }: Response): readonly Named[] | undefined {
 }
 
 /** Names are unique over all services; what no operation uses any more is left out. */
-function mergeComponents(sources: readonly Source[], paths: unknown): Record<string, Named> {
+function mergeComponents(sources: readonly { readonly document: Pick<ApiDocument, "components"> }[], paths: unknown): Record<string, Named> {
   const all: Record<string, Record<string, unknown>> = {};
   for (const { document } of sources)
     for (const [kind, named] of Object.entries(document.components)) all[kind] = { ...named, ...all[kind] };
