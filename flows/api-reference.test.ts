@@ -7,12 +7,18 @@ import { findBrowser, openBrowser } from "./browser.ts";
 
 const executable = await findBrowser();
 
+interface Operation {
+  readonly tag: string;
+  readonly method: string;
+  readonly path: string;
+}
+
 /** Opens an operation, sends its example, and returns the status of the response. */
-async function sendFrom(page: Page, origin: string, operation: string): Promise<number> {
-  await page.goto(`${origin}/docs/#tag/${operation}`);
+async function sendFrom(page: Page, origin: string, { tag, method, path }: Operation): Promise<number> {
+  const id = `tag/${tag}/${method}${path}`;
+  await page.goto(`${origin}/docs/#${id}`);
   await page.reload();
-  const [, , path = ""] = operation.split(/\/(?=GET|POST)|(?<=GET|POST)/);
-  const section = page.locator(`[id$="tag/${operation}"]`).first();
+  const section = page.locator(`[id$="${id}"]`).first();
   await section.getByRole("button", { name: /Test Request/ }).click();
   const response = page.waitForResponse((each) => each.url().startsWith(`${origin}${path.split("{")[0]}`));
   await page.getByRole("button", { name: /^Send/ }).last().click();
@@ -33,8 +39,9 @@ test.skipIf(!executable)("a player who is logged in sends requests from the API 
   const errors: string[] = [];
   page.on("console", (message) => void (message.type() === "error" && errors.push(message.text())));
 
-  expect(await sendFrom(page, origin, "account/GET/v1/me")).toBe(200);
+  expect(await sendFrom(page, origin, { tag: "account", method: "GET", path: "/v1/me" })).toBe(200);
   // A change needs the header that the page sends because the document requires it.
-  expect(await sendFrom(page, origin, "tickets/POST/v1/matchmaking/queues/{mode}/tickets")).toBe(201);
+  const join = { tag: "tickets", method: "POST", path: "/v1/matchmaking/queues/{mode}/tickets" };
+  expect(await sendFrom(page, origin, join)).toBe(201);
   expect(errors).toEqual([]);
 });

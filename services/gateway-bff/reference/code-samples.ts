@@ -41,7 +41,9 @@ function curl({ method, path, operation, origin }: Call): string {
     ...Object.entries(headers).map(([name, value]) =>
       name === "idempotency-key" ? `-H "Idempotency-Key: $(uuidgen)"` : `-H ${quoted(`${name}: ${value}`)}`,
     ),
-    ...(body === undefined ? [] : [`-H "Content-Type: application/json"`, `-d ${quoted(JSON.stringify(body, null, 2))}`]),
+    ...(body === undefined
+      ? []
+      : [`-H "Content-Type: application/json"`, `-d ${quoted(JSON.stringify(body, null, 2))}`]),
   ];
   return `curl ${lines.join(" \\\n  ")}`;
 }

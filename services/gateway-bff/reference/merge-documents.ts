@@ -205,7 +205,10 @@ function listOf({ content }: Response): readonly Named[] | undefined {
 }
 
 /** Names are unique over all services; what no operation uses any more is left out. */
-function mergeComponents(sources: readonly { readonly document: Pick<ApiDocument, "components"> }[], paths: unknown): Record<string, Named> {
+function mergeComponents(
+  sources: readonly { readonly document: Pick<ApiDocument, "components"> }[],
+  paths: unknown,
+): Record<string, Named> {
   const all: Record<string, Record<string, unknown>> = {};
   for (const { document } of sources)
     for (const [kind, named] of Object.entries(document.components)) all[kind] = { ...named, ...all[kind] };
