@@ -27,7 +27,7 @@ import { telemetryCost } from "./telemetry.ts";
 /**
  * `npm run bench -- batch claims` runs only these and keeps the results of the others. `peers` also writes a page of its own
  * (`BENCH_PEERS=drain,open-transaction` repeats only these comparisons). `BENCH_ROAD=postgres,nats` limits `road` to these buses.
- * `peers-quick` and `road-quick` are short trials that run only by name and write nothing.
+ * `peers-quick`, `road-quick` and `gateway-quick` are short trials that run only by name and write nothing.
  */
 const only = process.argv.slice(2);
 const schema = "bench";
@@ -116,6 +116,9 @@ function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
       return await grantToSent({ name: "rabbitmq", url: () => url }, await pipelineSetup());
     },
     gateway: () => gatewayReads(postgres.url),
+    ...(only.includes("gateway-quick") && {
+      "gateway-quick": () => gatewayReads(postgres.url, { quick: true }),
+    }),
     matchmaking: async () => {
       startedEngines.redis ??= await engine("redis");
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: startedEngines.redis.url });

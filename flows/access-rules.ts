@@ -11,6 +11,7 @@ const usersOrKey: AccessRule = { ...users, key: "read" };
 const entitlementWriters: AccessRule = { key: "entitlements:write" };
 const pointsWriters: AccessRule = { key: "points:write", staff: "ADMIN" };
 const readers: AccessRule = { key: "read", staff: "ADMIN" };
+const gateway: AccessRule = { service: ["gateway-bff"] };
 const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 
@@ -27,8 +28,9 @@ const common = {
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
   account: {
     ...common,
-    "POST /identities:resolve": { service: ["gateway-bff"] },
-    "GET /display-names": { service: ["gateway-bff"] },
+    "POST /identities:resolve": gateway,
+    "GET /display-names": gateway,
+    "GET /shared-reads/users": gateway,
     "GET /users/{user_id}": ownOrAdmin,
     "PATCH /users/{user_id}": ownOrAdmin,
     "GET /users/{user_id}/export": ownOrAdmin,
@@ -42,6 +44,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   entitlement: {
     ...common,
+    "GET /shared-reads/entitlements": gateway,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
     "POST /v1/entitlements/batch": entitlementWriters,
@@ -56,6 +59,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   matchmaking: {
     ...common,
+    "GET /shared-reads/current-tickets": gateway,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
@@ -68,6 +72,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   points: {
     ...common,
+    "GET /shared-reads/balances": gateway,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,
     "PUT /point/sub": pointsWriters,

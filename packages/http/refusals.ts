@@ -56,6 +56,7 @@ export function refusalsOf({ schema = {}, config }: DescribedRoute): ProblemKind
     ...(key === "required" ? [problems.idempotencyKeyMissing] : []),
     ...(key ? [problems.idempotencyKeyInvalid, idempotencyConflict, idempotencyInProgress] : []),
     ...(isGuarded ? [problems.unauthenticated, problems.forbidden] : []),
+    ...(config?.rule?.key ? [problems.rateLimited] : []),
     ...(key ? [problems.outcomeUnknown, overloaded] : []),
     problems.unavailable,
   ];

@@ -4,6 +4,7 @@ import {
   type Env,
   hostNameIn,
   type LogOptions,
+  maxKeyRate,
   readAllowedHosts,
   readApiKeys,
   readSetting,
@@ -24,6 +25,8 @@ export interface CommonSettings {
   /** Whether /debug is open: on loopback, or because an operator has asked for it. */
   isDebugOpen(host: string): boolean;
   readonly connectionsMax: number;
+  /** Requests per second of an API key without a rate of its own; 0: no bound. */
+  readonly keyPerSecond: number;
   /** Values of the Host header that name this service. */
   readonly hostNames: readonly string[];
   /** False: neither /docs nor /openapi.json is served. */
@@ -48,6 +51,9 @@ export interface SettingsOf {
   readonly consumes: boolean;
 }
 
+// More commands than one process can execute: only a client in a loop of cheap reads meets it.
+const defaultKeyPerSecond = 10_000;
+
 const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
 
 export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): CommonSettings {
@@ -70,6 +76,11 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     port,
     isDebugOpen: (host) => opsDebug || isLoopbackHost(host),
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
+    keyPerSecond: integerReader(env, errors)(
+      [variable("KEY_PER_SECOND"), "TODOKE_KEY_PER_SECOND"],
+      defaultKeyPerSecond,
+      [0, maxKeyRate],
+    ),
     hostNames: [host, opsHost, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info", format: readLogFormat(env, errors) },

@@ -19,7 +19,19 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   emits: ["points.events", "points.reservations"],
   consumes: { subjects: consumers.points, role: "worker" },
   delays: readReservationDelays,
-  async build({ settings, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
+  async build({
+    settings,
+    hasRole,
+    app,
+    db,
+    isBusInDatabase,
+    wakeups,
+    wakeRelay,
+    authenticate,
+    use,
+    onError,
+    topicOf,
+  }) {
     const { schedulerMs, inFlightMax } = settings;
     const topic = topicOf("point_reservations");
     const wakeScheduler = () => wakeups.signal(topic);
@@ -28,8 +40,9 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
       use(observeReservations(db, onError));
     }
     if (hasRole("scheduler")) {
+      const onGranted = isBusInDatabase && hasRole("worker") ? recordGrantDelays : undefined;
       const options = { db, wakeups, topic, intervalMs: schedulerMs, inFlightMax };
-      use(createScheduler({ ...options, onSent: wakeRelay, onError })).start();
+      use(createScheduler({ ...options, onSent: wakeRelay, onGranted, onError })).start();
     }
     if (hasRole("api")) {
       const commands = createCommands({ db, wakeRelay, wakeScheduler, soonMs: schedulerMs });

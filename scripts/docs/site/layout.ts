@@ -35,7 +35,7 @@ ${["minisearch.js", "search-terms.js", "site.js", ...(rendered.hasDiagram ? ["me
 </head>
 <body>
 <header><button id="menu" type="button" aria-label="${t.menu}">☰</button><a class="home" href="${to(home)}">Todoke</a>
-<div class="search"><input id="search" type="search" placeholder="${t.search}" aria-label="${t.search}" autocomplete="off"><div id="results" role="listbox" hidden></div></div>
+<div class="search"><input id="search" type="search" placeholder="${t.search}" aria-label="${t.search}" autocomplete="off"><div id="results" class="results" role="listbox" hidden></div></div>
 <a class="language" href="${to(other)}" hreflang="${language === "ja" ? "en" : "ja"}">${t.other}</a><button id="theme" type="button" aria-label="${t.theme}">◐</button></header>
 <div class="columns">
 <nav>${navigation(pages, language)

@@ -1,6 +1,6 @@
 /** The refusals and headers that every route of the gateway has in the API document, besides its own. */
-import type { HttpApp } from "@todoke/http";
-import { accountInactive, credentialsAmbiguous, csrfRefused, rateLimited } from "../problems.ts";
+import { type HttpApp, problems } from "@todoke/http";
+import { accountInactive, credentialsAmbiguous, csrfRefused } from "../problems.ts";
 
 export function describeRefusals(app: HttpApp): void {
   app.addHook("onRoute", (route) => {
@@ -11,7 +11,7 @@ export function describeRefusals(app: HttpApp): void {
     const csrf = isGuarded && method !== "GET" ? [csrfRefused] : [];
     route.schema = {
       ...schema,
-      refusals: [...(schema.refusals ?? []), ...guard, ...csrf, rateLimited],
+      refusals: [...(schema.refusals ?? []), ...guard, ...csrf, problems.rateLimited],
       responseHeaders: [...(schema.responseHeaders ?? []), "ratelimit", "ratelimit-policy"],
     };
   });

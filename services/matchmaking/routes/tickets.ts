@@ -1,7 +1,8 @@
 /** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
 
 import { TicketLimit } from "@todoke/contracts/api";
-import { guarded, type HttpApp, PageQuery, page, parseCursor } from "@todoke/http";
+import { guarded, type HttpApp, PageQuery, page, parseCursor, type SharedResult, shareReads } from "@todoke/http";
+import { Problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { ticketLost, ticketMatched, ticketNotFound } from "../problems.ts";
@@ -53,6 +54,16 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
     async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
   );
 
+  shareReads(app, {
+    authenticate,
+    name: "current-tickets",
+    operationId: "getCurrentTickets",
+    summary: "Get the current tickets of many users",
+    tag: "Tickets",
+    view: TicketView,
+    read: (userIds) => Promise.all(userIds.map((userId) => getCurrentTicket(userId).then(toShared, notShared))),
+  });
+
   app.get(
     "/v1/matchmaking/tickets/:ticket_id",
     guarded(authenticate, players, {
@@ -101,4 +112,12 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
     }),
     async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
+}
+
+const toShared = (ticket: unknown): SharedResult => (ticket ? { status: 200, value: ticket } : { status: 204 });
+
+/** A refusal concerns one user, whose own call gets it. */
+function notShared(error: unknown): SharedResult {
+  if (error instanceof Problem && error.status < 500) return null;
+  throw error;
 }

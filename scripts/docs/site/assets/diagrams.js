@@ -1,5 +1,14 @@
 const isDark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
-mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: isDark ? "dark" : "neutral" });
+// A wide diagram is scrolled, not made too small to read.
+const wide = { useMaxWidth: false };
+mermaid.initialize({
+  startOnLoad: false,
+  securityLevel: "strict",
+  theme: isDark ? "dark" : "neutral",
+  flowchart: wide,
+  sequence: wide,
+  state: wide,
+});
 mermaid.run({ querySelector: "pre.mermaid" }).then(() => {
   document.documentElement.dataset.diagrams = "drawn";
 });
