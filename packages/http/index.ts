@@ -53,6 +53,15 @@ export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
 export {
+  type ActPage,
+  type ListedAct,
+  recordStaffAct,
+  type StaffAct,
+  type StaffActor,
+  selectStaffActs,
+  staffActor,
+} from "./staff-acts.ts";
+export {
   formatSigningKey,
   formatVerifyingKey,
   newSigningKey,

@@ -62,8 +62,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   route(`/admin/users${user}::suspend`, {
     operationId: "suspendUser",
     summary: "Suspend a user",
-    description:
-      "The suspension ends at `until`, or when staff reinstates the user. Suspending again replaces both.",
+    description: "The suspension ends at `until`, or when staff reinstates the user. Suspending again replaces both.",
     body: SuspendBody,
     command: deps.suspendUser,
     allowed: { staff: "OPERATOR" },
