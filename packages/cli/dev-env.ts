@@ -47,7 +47,10 @@ export function devEnv(given: Env, { databaseUrl, issuer, secrets, services }: D
     ...(issuer && { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: "todoke", OIDC_CLIENT_SECRET }),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value)),
     ...Object.fromEntries(
-      Object.entries(demoStaff).map(([name, subject]) => [name, joinEntries(given[name], issuer && `${issuer} ${subject}`)]),
+      Object.entries(demoStaff).map(([name, subject]) => [
+        name,
+        joinEntries(given[name], issuer && `${issuer} ${subject}`),
+      ]),
     ),
     DATABASE_URL: databaseUrl,
     TODOKE_DEV: "true",

@@ -128,10 +128,12 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
    * Registers the routes that every service has for staff. A service whose users have sessions calls it, with its own
    * authentication; of all others they are registered with theirs.
    */
-  serveStaff(options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">): StaffReads;
+  readonly serveStaff: ServeStaff;
   /** While the check fails, /readyz responds with 503. The database is always checked. */
   addReadinessCheck(name: string, check: Check): void;
 }
+
+export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
 
 /** What the routes for staff read. */
 export type StaffReads = Pick<StaffRouteDeps, "service" | "reads" | "deadLetters">;
@@ -352,7 +354,7 @@ export function service<
         verifyApiKey: apiKeys.find,
         verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
       });
-      const serveStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">): StaffReads => {
+      const serveStaff: ServeStaff = (options) => {
         const reads = openDb({ url: common.databaseUrl, schema, applicationName: `${name} staff`, ...staffReads });
         started.defer(() => reads.end());
         const wake = (table: string) => wakeups.signal(topicOf(table));
