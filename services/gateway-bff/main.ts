@@ -42,6 +42,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
         ...settings,
         apiDocs,
         authenticate: sessionGuard({ sessions, origin, isLoopback, onRefreshDue }),
+        db,
         sessions,
         upstreams,
         urls: settings.upstreams.urls,

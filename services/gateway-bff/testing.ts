@@ -109,6 +109,7 @@ export async function setup() {
     parts.defer(async () => void (await app.close()));
     gatewayRoutes(app, {
       authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
+      db: t.db,
       sessions,
       upstreams,
       urls,

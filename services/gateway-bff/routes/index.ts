@@ -23,7 +23,7 @@ import { meRoute } from "./me.ts";
 import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
-import { sessionRoutes } from "./sessions.ts";
+import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
 import { userRoutes } from "./users.ts";
 
@@ -47,6 +47,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   meRoute(app, deps);
   profileRoutes(app, deps);
   sessionRoutes(app, deps);
+  userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
 }
