@@ -25,7 +25,18 @@ import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
 import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
+import { staffOrderRoutes } from "./staff-orders.ts";
+import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
+
+const forwardedRoutes = [
+  ...userRoutes,
+  ...matchmakingRoutes,
+  ...pointsRoutes,
+  ...staffRoutes,
+  ...staffUserRoutes,
+  ...staffOrderRoutes,
+];
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -38,8 +49,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   translateProblems(app);
   loginRoutes(app, deps);
   logoutRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
-  for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes, ...staffRoutes])
-    forwardRoute(app, deps, route);
+  for (const route of forwardedRoutes) forwardRoute(app, deps, route);
   // Routes with more than one service behind them, of which this is one.
   const staff = { ...deps, staffReads: serveOwnStaff(deps) };
   auditLogRoute(app, staff);
