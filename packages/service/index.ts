@@ -26,6 +26,7 @@ export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls
 export { type ServeStaff, type ServiceDependencies, type StaffReads, service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
 export { type Need, readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export { KeysQuery, keyFields, readKeys } from "./staff/key-routes.ts";
 export { Need as NeedView, ServiceOverview as ServiceOverviewView } from "./staff/overview.ts";
 export {
   BatchBody,

@@ -3,6 +3,7 @@ import { auditLogRoute } from "./audit-log.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import type { StaffRouteDeps } from "./deps.ts";
+import { keyRoutes } from "./key-routes.ts";
 import { type overviewReader, overviewRoute } from "./overview.ts";
 
 export { readStaffActs } from "./audit-log.ts";
@@ -19,4 +20,5 @@ export function staffRoutes(deps: StaffRouteDeps, readOverview: ReturnType<typeo
   batchRoutes(deps);
   auditLogRoute(deps);
   overviewRoute(deps, readOverview);
+  keyRoutes(deps);
 }

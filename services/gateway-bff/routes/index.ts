@@ -16,6 +16,7 @@ import { auditLogRoute } from "./audit-log.ts";
 import { deadLetterGroupsRoute } from "./dead-letter-groups.ts";
 import { forwardRoute, rejectStaleLogin } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
+import { keyRoutes } from "./keys.ts";
 import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
 import { matchmakingRoutes } from "./matchmaking.ts";
@@ -56,6 +57,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   auditLogRoute(app, staff);
   deadLetterGroupsRoute(app, staff);
   overviewRoute(app, staff);
+  keyRoutes(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
   sessionRoutes(app, deps);
