@@ -1,5 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
-import { newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
+import { type LimitPolicy, newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
 import { checkServerUrl, type Env, integerReader, readSecrets, readServerUrl } from "@todoke/service";
 import type { UpstreamName } from "./problems.ts";
 
@@ -44,18 +44,11 @@ export type UpstreamUrls = Readonly<Record<UpstreamName, URL | undefined>> & { r
 /** The quota that a request counts against. */
 export type LimitClass = "login" | "logout" | "read" | "write" | "bulk";
 
-export interface Policy {
-  /** Its name in the RateLimit headers. */
-  readonly name: string;
-  readonly quota: number;
-  readonly windowMs: number;
-}
-
 export interface Limits {
   /** Per user; per address if nobody is logged in. */
-  readonly classes: Readonly<Record<LimitClass, Policy>>;
+  readonly classes: Readonly<Record<LimitClass, LimitPolicy>>;
   /** Per address, over all its requests: many players may share one. */
-  readonly address: Policy;
+  readonly address: LimitPolicy;
   readonly trustedProxies: number;
   /** Requests of one address that one process serves at a time. */
   readonly inFlightMax: number;
@@ -175,9 +168,9 @@ export function readLimits(env: Env, errors: string[]): Limits {
 const quotaMax = 1_000_000;
 const windowMaxSeconds = 3_600;
 
-function readPolicy(name: string, defaultText: string, { env, errors }: { env: Env; errors: string[] }): Policy {
+function readPolicy(name: string, defaultText: string, { env, errors }: { env: Env; errors: string[] }): LimitPolicy {
   const variable = `GATEWAY_BFF_LIMIT_${name.toUpperCase()}`;
-  const parse = (text: string): Policy | undefined => {
+  const parse = (text: string): LimitPolicy | undefined => {
     const [, quota = 0, seconds = 0] = (/^(\d{1,7})\/(\d{1,4})s$/.exec(text) ?? []).map(Number);
     const isInRange = quota >= 1 && quota <= quotaMax && seconds >= 1 && seconds <= windowMaxSeconds;
     return isInRange ? { name, quota, windowMs: seconds * 1_000 } : undefined;
@@ -188,7 +181,7 @@ function readPolicy(name: string, defaultText: string, { env, errors }: { env: E
     `${variable} is ${JSON.stringify(env[variable])} and should look like ${defaultText}: ` +
       `1 to ${quotaMax} calls in 1 to ${windowMaxSeconds} seconds`,
   );
-  return parse(defaultText) as Policy;
+  return parse(defaultText) as LimitPolicy;
 }
 
 function readUpstreams(env: Env, errors: string[]): UpstreamUrls {

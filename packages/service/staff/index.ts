@@ -11,7 +11,7 @@ export { batchesTable, finishedBatches } from "./batch-store.ts";
 export { startBatchWorker } from "./batch-worker.ts";
 export { readDeadLetterGroups } from "./dead-letter-groups.ts";
 export type { StaffRouteDeps } from "./deps.ts";
-export { type Need, overviewReader } from "./overview.ts";
+export { type Need, type OverviewSource, overviewReader } from "./overview.ts";
 export { oldSamples } from "./sample-store.ts";
 export { startSampler } from "./sampler.ts";
 

@@ -9,7 +9,7 @@ import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { selectAudit } from "../store/audit.ts";
 import type { ProfileChange } from "../store/change-users.ts";
 import { selectExport } from "../store/export.ts";
-import { auditCursor, ownOrAdmin, ownOrStaff, requireActorId } from "./request.ts";
+import { auditCursor, formatEtag, ownOrAdmin, ownOrStaff, requireActorId } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
@@ -17,8 +17,6 @@ export function userRoutes(app: HttpApp, deps: Deps): void {
   updateRoute(app, deps);
   exportRoute(app, deps);
 }
-
-const formatEtag = ({ version }: { readonly version: number }) => `"${version}"`;
 
 function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
   app.get(

@@ -1,10 +1,10 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, shareReads } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
-import { selectEntitlements } from "../store/entitlements.ts";
+import { selectEntitlements, selectFirstOfEach } from "../store/entitlements.ts";
 import { selectHistory } from "../store/history.ts";
 import {
   EntitlementStatus,
@@ -32,6 +32,7 @@ const HistoryPage = named("EntitlementHistoryPage", {
 
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
+  listsRoute(app, deps);
   checkRoute(app, deps);
   historyRoute(app, deps);
 }
@@ -57,6 +58,24 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       return { user_id, entitlements: rows, ...next };
     },
   );
+}
+
+// With more the route for one user is called: it has pages, and the shared response stays below 300 kB.
+const sharedMax = 20;
+
+function listsRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  shareReads(app, {
+    authenticate,
+    name: "entitlements",
+    operationId: "listEntitlementsOfUsers",
+    summary: "List the entitlements of many users",
+    tag: "Entitlements",
+    view: EntitlementPage,
+    read: async (userIds) =>
+      (await selectFirstOfEach(db, userIds, sharedMax + 1)).map((entitlements, index) =>
+        entitlements.length > sharedMax ? null : { status: 200, value: { user_id: userIds[index], entitlements } },
+      ),
+  });
 }
 
 function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): void {

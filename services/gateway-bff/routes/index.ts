@@ -30,6 +30,7 @@ import { staffRoutes } from "./staff.ts";
 import { staffOrderRoutes } from "./staff-orders.ts";
 import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
+import { whyRoute } from "./why.ts";
 
 const forwardedRoutes = [
   ...userRoutes,
@@ -60,6 +61,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   keyRoutes(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
+  whyRoute(app, deps);
   sessionRoutes(app, deps);
   userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
@@ -72,8 +74,8 @@ function serveOwnStaff({ serveStaff, authenticate, reauthenticateMs }: Deps): St
     prefix: `/v1/admin/services/${ownName}`,
     // The routes for any service describe them.
     hide: true,
-    async authenticate(request) {
-      const principal = await authenticate(request);
+    async authenticate(request, reply) {
+      const principal = await authenticate(request, reply);
       if (request.method !== "GET") rejectStaleLogin(request.session, reauthenticateMs);
       return principal;
     },

@@ -18,7 +18,13 @@ export function meRoute(
   const resolveAgain = resolveSessionUser(deps);
 
   const readUser = ({ id }: FastifyRequest, user: ReturnType<typeof sessionUser>) =>
-    upstreams.account.call({ method: "GET", path: `/users/${user.userId}`, user, requestId: id });
+    upstreams.account.call({
+      method: "GET",
+      path: `/users/${user.userId}`,
+      user,
+      requestId: id,
+      sharedAs: "users",
+    });
 
   app.get(
     "/v1/me",

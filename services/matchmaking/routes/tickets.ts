@@ -1,7 +1,17 @@
 /** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
 
 import { TicketLimit } from "@todoke/contracts/api";
-import { guarded, type HttpApp, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
+import {
+  guarded,
+  type HttpApp,
+  PageQuery,
+  ProblemView,
+  page,
+  parseCursor,
+  type SharedResult,
+  shareReads,
+} from "@todoke/http";
+import { Problem } from "@todoke/kernel/problem";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { callingUser } from "./request.ts";
@@ -71,6 +81,16 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
     async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
   );
 
+  shareReads(app, {
+    authenticate,
+    name: "current-tickets",
+    operationId: "getCurrentTickets",
+    summary: "Get the current tickets of many users",
+    tag: "Tickets",
+    view: TicketView,
+    read: (userIds) => Promise.all(userIds.map((userId) => getCurrentTicket(userId).then(toShared, notShared))),
+  });
+
   app.get(
     "/v1/matchmaking/tickets/:ticket_id",
     guarded(authenticate, players, {
@@ -116,4 +136,12 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
     }),
     async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
+}
+
+const toShared = (ticket: unknown): SharedResult => (ticket ? { status: 200, value: ticket } : { status: 204 });
+
+/** A refusal concerns one user, whose own call gets it. */
+function notShared(error: unknown): SharedResult {
+  if (error instanceof Problem && error.status < 500) return null;
+  throw error;
 }
