@@ -21,6 +21,7 @@ import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { userRoutes } from "./users.ts";
+import { whyRoute } from "./why.ts";
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -36,6 +37,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes]) forwardRoute(app, deps, route);
   meRoute(app, deps);
   profileRoutes(app, deps);
+  whyRoute(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
