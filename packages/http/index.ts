@@ -52,6 +52,7 @@ export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
+export { StaticText } from "./static-text.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

@@ -10,6 +10,7 @@ import { sendHsts } from "../guard/tls.ts";
 import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
+import { consoleRoutes } from "./console.ts";
 import { forwardRoute } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
 import { loginRoutes } from "./login.ts";
@@ -38,6 +39,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   profileRoutes(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
+  consoleRoutes(app);
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
 }
 
