@@ -54,6 +54,15 @@ export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
 export { StaticText } from "./static-text.ts";
 export {
+  type ActPage,
+  type ListedAct,
+  recordStaffAct,
+  type StaffAct,
+  type StaffActor,
+  selectStaffActs,
+  staffActor,
+} from "./staff-acts.ts";
+export {
   formatSigningKey,
   formatVerifyingKey,
   newSigningKey,

@@ -23,8 +23,17 @@ export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
 export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
-export { type ServiceDependencies, service } from "./service.ts";
+export { type ServeStaff, type ServiceDependencies, type StaffReads, service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
+export { readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export {
+  BatchBody,
+  FilterQuery as DeadLetterFilterQuery,
+  GroupsView as DeadLetterGroupsView,
+  ListQuery as DeadLetterListQuery,
+  RowsBody as DeadLetterActBody,
+  StaffActView,
+} from "./staff/views.ts";
 export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, type TableGauges, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";

@@ -37,7 +37,7 @@ import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
-import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
+import { type RetentionPolicy, retentionPolicies, startRetention } from "@todoke/kernel/retention";
 import { shareWakeups } from "@todoke/kernel/worker";
 import {
   type BusRequest,
@@ -62,6 +62,7 @@ import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.t
 import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
+import { batchesTable, finishedBatches, type StaffRouteDeps, staffRoutes, startBatchWorker } from "./staff/index.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { workRoutes } from "./work-routes.ts";
@@ -123,9 +124,22 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly outbox: Outbox;
   /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */
   readonly app: HttpApp;
+  /**
+   * Registers the routes that every service has for staff. A service whose users have sessions calls it, with its own
+   * authentication; of all others they are registered with theirs.
+   */
+  readonly serveStaff: ServeStaff;
   /** While the check fails, /readyz responds with 503. The database is always checked. */
   addReadinessCheck(name: string, check: Check): void;
 }
+
+export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
+
+/** What the routes for staff read. */
+export type StaffReads = Pick<StaffRouteDeps, "service" | "reads" | "deadLetters">;
+
+// An open console has one request in flight per page.
+const staffReads = { poolMax: 2, statementTimeoutMs: 2_000 };
 
 export interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
@@ -178,6 +192,8 @@ export function service<
       ...(definition.retention?.(settings) ?? []),
       ...(emits ? outboxRetention(common.retention) : []),
       ...(consumes ? inboxRetention(common.retention) : []),
+      retentionPolicies.idempotencyKeys(),
+      finishedBatches,
     ];
     if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
     if (emits) startOutbox(runtime);
@@ -189,6 +205,18 @@ export function service<
           db: runtime.db,
           deadLetters,
           onDiscarded: (table) => runtime.wakeups.signal(runtime.topicOf(table)),
+        }),
+      );
+    const { db, wakeups, onError, topicOf } = runtime;
+    if (runtime.hasRole("maintenance") && deadLetters.length > 0)
+      runtime.use(
+        startBatchWorker({
+          db,
+          deadLetters,
+          wakeups,
+          topic: topicOf(batchesTable),
+          onChanged: (table) => wakeups.signal(topicOf(table)),
+          onError,
         }),
       );
     const work = [...(emits ? [outboxWork] : []), ...tables];
@@ -322,22 +350,34 @@ export function service<
         wakeRelay: () => wakeups.signal(relayTopic),
       };
       startDeclared(runtime, { common, settings });
+      const authenticate = bearerAuthentication({
+        verifyApiKey: apiKeys.find,
+        verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
+      });
+      const serveStaff: ServeStaff = (options) => {
+        const reads = openDb({ url: common.databaseUrl, schema, applicationName: `${name} staff`, ...staffReads });
+        started.defer(() => reads.end());
+        const wake = (table: string) => wakeups.signal(topicOf(table));
+        const wakeBatches = () => wake(batchesTable);
+        staffRoutes({ ...options, app, service: name, db, reads, deadLetters, onChanged: wake, wakeBatches });
+        return { service: name, reads, deadLetters };
+      };
       const handler = await definition.build({
         ...runtime,
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
         idempotencyMs,
-        authenticate: bearerAuthentication({
-          verifyApiKey: apiKeys.find,
-          verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
-        }),
+        authenticate,
+        serveStaff,
         outbox: openOutbox({ wakeups, topic: relayTopic }),
         app,
         addReadinessCheck: (what, check) => {
           checks[what] = check;
         },
       });
+      if (definition.userAuth !== "session" && runtime.hasRole("api"))
+        serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
       if (consumes && runtime.hasRole(consumerRole)) {
         if (!handler) throw new Error(`${name} consumes events, but its build returns no handler`);
         startConsumer(runtime, handler);

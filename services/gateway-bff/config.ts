@@ -207,5 +207,6 @@ function readUpstreams(env: Env, errors: string[]): UpstreamUrls {
     notification: read("NOTIFICATION_URL"),
     matchmaking: read("MATCHMAKING_URL"),
     points: read("POINTS_URL"),
+    orders: read("ORDERS_URL"),
   };
 }

@@ -26,7 +26,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
   docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
-  async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
+  async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, serveStaff, onError }) {
     const { origin, isLoopback } = settings;
     const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
@@ -49,6 +49,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
         provider,
         resolveIdentity: resolveIdentity(upstreams.account),
         limiter: localLimiter(limiter),
+        serveStaff,
         onError,
       });
     }

@@ -9,7 +9,7 @@ import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { selectAudit } from "../store/audit.ts";
 import type { ProfileChange } from "../store/change-users.ts";
 import { selectExport } from "../store/export.ts";
-import { auditCursor, ownOrAdmin, requireActorId } from "./request.ts";
+import { auditCursor, ownOrAdmin, ownOrStaff, requireActorId } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
@@ -23,7 +23,7 @@ const formatEtag = ({ version }: { readonly version: number }) => `"${version}"`
 function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
   app.get(
     "/users/:user_id",
-    guarded(authenticate, ownOrAdmin, {
+    guarded(authenticate, ownOrStaff, {
       operationId: "getUser",
       summary: "Get a user",
       tags: ["Account"],

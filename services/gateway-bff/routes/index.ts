@@ -1,5 +1,6 @@
 /** All routes of the gateway, and the hooks that every request passes first. */
 import type { HttpApp } from "@todoke/http";
+import type { StaffReads } from "@todoke/service";
 import type { UpstreamUrls } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { stripIdentityHeaders } from "../guard/identity-headers.ts";
@@ -10,8 +11,11 @@ import { sendHsts } from "../guard/tls.ts";
 import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
+import { ownName } from "../staff/ask-services.ts";
+import { auditLogRoute } from "./audit-log.ts";
 import { consoleRoutes } from "./console.ts";
-import { forwardRoute } from "./forward.ts";
+import { deadLetterGroupsRoute } from "./dead-letter-groups.ts";
+import { forwardRoute, rejectStaleLogin } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
 import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
@@ -21,6 +25,7 @@ import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
+import { staffRoutes } from "./staff.ts";
 import { userRoutes } from "./users.ts";
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
@@ -34,13 +39,32 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   translateProblems(app);
   loginRoutes(app, deps);
   logoutRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
-  for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes]) forwardRoute(app, deps, route);
+  for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes, ...staffRoutes])
+    forwardRoute(app, deps, route);
+  // Routes with more than one service behind them, of which this is one.
+  const staff = { ...deps, staffReads: serveOwnStaff(deps) };
+  auditLogRoute(app, staff);
+  deadLetterGroupsRoute(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   consoleRoutes(app);
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
+}
+
+/** The gateway's own dead letters and acts, below the path of all services. Changes need a fresh login, as everywhere. */
+function serveOwnStaff({ serveStaff, authenticate, reauthenticateMs }: Deps): StaffReads {
+  return serveStaff({
+    prefix: `/v1/admin/services/${ownName}`,
+    // The routes for any service describe them.
+    hide: true,
+    async authenticate(request) {
+      const principal = await authenticate(request);
+      if (request.method !== "GET") rejectStaleLogin(request.session, reauthenticateMs);
+      return principal;
+    },
+  });
 }
 
 /** The address of each deployed service, by its name. */

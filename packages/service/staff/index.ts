@@ -1,0 +1,17 @@
+/** The routes that every service has for staff. A gateway forwards to them under /v1/admin/services/<service>. */
+import { auditLogRoute } from "./audit-log.ts";
+import { batchRoutes } from "./batch-routes.ts";
+import { deadLetterRoutes } from "./dead-letter-routes.ts";
+import type { StaffRouteDeps } from "./deps.ts";
+
+export { readStaffActs } from "./audit-log.ts";
+export { batchesTable, finishedBatches } from "./batch-store.ts";
+export { startBatchWorker } from "./batch-worker.ts";
+export { readDeadLetterGroups } from "./dead-letter-groups.ts";
+export type { StaffRouteDeps } from "./deps.ts";
+
+export function staffRoutes(deps: StaffRouteDeps): void {
+  deadLetterRoutes(deps);
+  batchRoutes(deps);
+  auditLogRoute(deps);
+}
