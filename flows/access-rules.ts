@@ -14,6 +14,8 @@ const readers: AccessRule = { key: "read", staff: "ADMIN" };
 const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 
+const viewers: AccessRule = { staff: "VIEWER" };
+
 /** Routes of every service. */
 const common = {
   "GET /livez": anyone,
@@ -27,6 +29,7 @@ const common = {
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
   account: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /identities:resolve": { service: ["gateway-bff"] },
     "GET /display-names": { service: ["gateway-bff"] },
     "GET /users/{user_id}": ownOrAdmin,
@@ -42,6 +45,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   entitlement: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
     "POST /v1/entitlements/batch": entitlementWriters,
@@ -51,11 +55,13 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   notification: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/users/{user_id}/inbox": ownOrAdminOrKey,
     "GET /v1/users/{user_id}/inbox/stream": ownOrAdminOrKey,
   },
   matchmaking: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
@@ -68,6 +74,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   points: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,
     "PUT /point/sub": pointsWriters,
@@ -101,6 +108,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   orders: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /do/order": traders,
     "GET /do/order/{idempotency_key}": readers,
     "POST /do/order/{idempotency_key}/cancel": traders,
@@ -117,6 +125,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   "gateway-bff": {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /": anyone,
     "GET /page.css": anyone,
     "GET /page.js": anyone,

@@ -4,6 +4,7 @@ import type { Delays } from "@todoke/kernel/claims";
 import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { BusRequest, ProcessGroup, ServiceSubjects } from "@todoke/service";
+import type { Lookup } from "@todoke/service/why";
 import { devKey } from "./dev-env.ts";
 import type { ExampleUser } from "./example-user.ts";
 
@@ -35,6 +36,8 @@ export interface Service {
   readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
   /** What users wait for, in its tables. */
   delays?(db: Queryable): Promise<readonly Delays[]>;
+  /** How an id is looked up in its tables. */
+  readonly why?: readonly Lookup[];
   /** What it emits and consumes. */
   readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */

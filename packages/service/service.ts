@@ -38,6 +38,7 @@ import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, retentionPolicies, startRetention } from "@todoke/kernel/retention";
+import { type FoundEntries, findEntries, kernelLookups, type Lookup, type WhyQuestion } from "@todoke/kernel/why";
 import { shareWakeups } from "@todoke/kernel/worker";
 import {
   type BusRequest,
@@ -65,6 +66,7 @@ import type { Runtime } from "./runtime.ts";
 import { batchesTable, finishedBatches, type StaffRouteDeps, staffRoutes, startBatchWorker } from "./staff/index.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
+import { whyPartRoute } from "./why/part-route.ts";
 import { workRoutes } from "./work-routes.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -92,6 +94,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly tables?: readonly DeclaredTable[];
   /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
+  /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
+  readonly explains?: readonly Lookup[];
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
@@ -120,6 +124,8 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   hasRole(role: Role | "api" | "maintenance"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
+  /** What the database knows about an id. */
+  readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /** Its events are relayed as soon as they are committed. */
   readonly outbox: Outbox;
   /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */
@@ -171,6 +177,17 @@ export function service<
     ...(emits ? [outboxDeadLetters] : []),
     ...tables.flatMap((table) => table.deadLetters ?? []),
     ...(consumes ? [inboxDeadLetters(name)] : []),
+  ];
+
+  const lookups: readonly Lookup[] = [
+    ...kernelLookups({
+      emits: emits !== undefined,
+      ...(consumes && { consumer: name }),
+      redriven: tables.flatMap(({ table, deadLetters: its, redrivenAs }) =>
+        its && redrivenAs ? [{ table: table.table, by: redrivenAs }] : [],
+      ),
+    }),
+    ...(definition.explains ?? []),
   ];
 
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
@@ -239,6 +256,9 @@ export function service<
       if (consumes) found.push(...(await readInboxDelays(db, name)));
       return [...found, ...((await definition.delays?.(db)) ?? [])];
     },
+
+    /** How an id is looked up in its tables, for callers that have the database only. */
+    why: lookups,
 
     /** What it emits and consumes. */
     events: subjects,
@@ -362,6 +382,11 @@ export function service<
         staffRoutes({ ...options, app, service: name, db, reads, deadLetters, onChanged: wake, wakeBatches });
         return { service: name, reads, deadLetters };
       };
+      const whyDb = openDb({ ...whyPool, url: common.databaseUrl, schema, applicationName: `${name} why` });
+      started.defer(() => whyDb.end());
+      const find = (question: WhyQuestion) => findEntries(whyDb, lookups, question);
+      // The gateway puts the parts of all services together.
+      if (runtime.hasRole("api") && definition.userAuth !== "session") whyPartRoute(app, { authenticate, find });
       const handler = await definition.build({
         ...runtime,
         settings,
@@ -370,6 +395,7 @@ export function service<
         idempotencyMs,
         authenticate,
         serveStaff,
+        findEntries: find,
         outbox: openOutbox({ wakeups, topic: relayTopic }),
         app,
         addReadinessCheck: (what, check) => {
@@ -404,6 +430,9 @@ export function service<
     },
   };
 }
+
+/** Connections are opened when an operator asks. However many ask at once, commands keep theirs. */
+const whyPool = { poolMax: 2, statementTimeoutMs: 2_000 };
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";

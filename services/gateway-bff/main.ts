@@ -13,10 +13,11 @@ import { openProvider } from "./oidc/provider.ts";
 import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
 import { apiDocuments } from "./routes/page.ts";
 import { idleLimits } from "./store/limits.ts";
+import { sessionLookups } from "./store/why.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start, why } = service({
   name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),
@@ -26,7 +27,8 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
   docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
-  async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, serveStaff, onError }) {
+  explains: sessionLookups,
+  async build({ settings, apiDocs, hasRole, app, db, findEntries, use, addReadinessCheck, serveStaff, onError }) {
     const { origin, isLoopback } = settings;
     const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
@@ -50,6 +52,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
         resolveIdentity: resolveIdentity(upstreams.account),
         limiter: localLimiter(limiter),
         serveStaff,
+        findEntries,
         onError,
       });
     }

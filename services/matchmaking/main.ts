@@ -8,12 +8,13 @@ import { openTicketIds } from "./queue/ticket-id.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
 import { endsRetention } from "./store/retention.ts";
+import { matchmakingLookups } from "./store/why.ts";
 import { countCommandErrors, countDependencyError, queueGauges } from "./telemetry.ts";
 import { openKnownModes } from "./workers/known-modes.ts";
 import { openLiveRules } from "./workers/live-rules.ts";
 import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start, why } = service({
   name: "matchmaking",
   port: 8084,
   migrations: new URL("./migrations/", import.meta.url),
@@ -22,6 +23,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   emits: ["matchmaking.events"],
   consumes: { subjects: consumers.matchmaking },
   retention: ({ keepMs }) => endsRetention(keepMs),
+  explains: matchmakingLookups,
   async build({
     settings,
     hasRole,

@@ -14,6 +14,7 @@ import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
+import { orderLookups } from "./store/why.ts";
 import {
   countAccepted,
   countCommands,
@@ -27,7 +28,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start, why } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
@@ -43,6 +44,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   ],
   delays: readOrderDelays,
   retention: () => [endedOrders, endedLedger],
+  explains: orderLookups,
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
       orders: topicOf("outbox_orders"),

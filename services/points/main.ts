@@ -6,11 +6,12 @@ import { readSettings } from "./config.ts";
 import { onPointReservationDue } from "./events/on-point-reservation-due.ts";
 import { pointsRoutes } from "./routes/index.ts";
 import { readReservationDelays } from "./store/dispatch-reservations.ts";
+import { pointsLookups } from "./store/why.ts";
 import { observeReservations, recordGrantDelays } from "./telemetry.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { createScheduler } from "./workers/scheduler.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start, why } = service({
   name: "points",
   port: 8085,
   migrations: new URL("./migrations/", import.meta.url),
@@ -19,6 +20,7 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   emits: ["points.events", "points.reservations"],
   consumes: { subjects: consumers.points, role: "worker" },
   delays: readReservationDelays,
+  explains: pointsLookups,
   async build({ settings, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const { schedulerMs, inFlightMax } = settings;
     const topic = topicOf("point_reservations");

@@ -27,6 +27,7 @@ import { profileRoutes } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
 import { userRoutes } from "./users.ts";
+import { whyRoute } from "./why.ts";
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -47,6 +48,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   deadLetterGroupsRoute(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
+  whyRoute(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   consoleRoutes(app);
