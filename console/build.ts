@@ -1,4 +1,4 @@
-/** Builds the console with Vite: into a cache for `npm start` and the tests, into the package for `npm run pack`. */
+/** Builds the console with Vite into a cache, for `npm start` and the tests. `npm run pack` runs Vite by itself. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,13 @@ export async function buildIfChanged(): Promise<string> {
   if (existsSync(target)) return target;
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(join(cache, "new-"));
-  await buildInto(folder);
+  // Imported here, because only a working copy has it.
+  const { build } = await import("vite");
+  await build({
+    configFile: join(here, "vite.config.ts"),
+    logLevel: "warn",
+    build: { outDir: folder, emptyOutDir: true },
+  });
   removeOthers(version);
   try {
     renameSync(folder, target);
@@ -24,16 +30,6 @@ export async function buildIfChanged(): Promise<string> {
     rmSync(folder, { recursive: true });
   }
   return target;
-}
-
-export async function buildInto(folder: string): Promise<void> {
-  // Imported here, because only a working copy has it.
-  const { build } = await import("vite");
-  await build({
-    configFile: join(here, "vite.config.ts"),
-    logLevel: "warn",
-    build: { outDir: folder, emptyOutDir: true },
-  });
 }
 
 function hashSources(): string {

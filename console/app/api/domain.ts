@@ -12,7 +12,7 @@ export interface Transaction {
   readonly created_at: string;
 }
 
-export interface Reservation {
+interface Reservation {
   readonly id: string;
   readonly user_id: string;
   readonly point_amount: Int;

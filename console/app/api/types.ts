@@ -174,7 +174,7 @@ export interface WhyEntry {
   readonly links: readonly WhyLink[];
 }
 
-export interface WhyLink {
+interface WhyLink {
   readonly kind: string;
   readonly id: string;
 }

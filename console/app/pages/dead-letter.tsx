@@ -63,7 +63,7 @@ function LetterView({
               </Link>,
             ],
             [t.attempts, String(attempt_count)],
-            [t.since, <Time key="since" at={since} />],
+            [t.deadSince, <Time key="since" at={since} />],
             ...(discarded
               ? [[t.discarded, <Foreign key="discarded">{`${discarded.by}: ${discarded.reason}`}</Foreign>] as const]
               : []),
@@ -104,7 +104,7 @@ function LetterView({
 /** Of a large payload only its beginning, so that the page stays usable. */
 const shownMax = 100_000;
 
-export function Payload({ text }: { readonly text: string | undefined }) {
+function Payload({ text }: { readonly text: string | undefined }) {
   const t = useTexts();
   if (text === undefined) return <Empty>{t.noPayload}</Empty>;
   return (

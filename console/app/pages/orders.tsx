@@ -45,7 +45,7 @@ function Trading() {
               { head: t.state, cell: ({ mode }) => <Tag>{mode}</Tag> },
               { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
               { head: t.by, cell: ({ set_by }) => <Foreign>{set_by}</Foreign> },
-              { head: t.since, cell: ({ set_at }) => <Time at={set_at} /> },
+              { head: t.deadSince, cell: ({ set_at }) => <Time at={set_at} /> },
             ]}
           />
         )}

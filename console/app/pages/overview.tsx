@@ -130,7 +130,7 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
 const minutes = 60;
 
 /** A slot for each minute of the hour, empty where there is no sample. */
-export function byMinute(samples: readonly Sample[], at: string): readonly (Sample | undefined)[] {
+function byMinute(samples: readonly Sample[], at: string): readonly (Sample | undefined)[] {
   const minuteOf = (time: string) => Math.floor(Date.parse(time) / 60_000);
   const found = new Map(samples.map((sample) => [minuteOf(sample.minute), sample]));
   const last = Math.max(...found.keys(), minuteOf(at) - 1);

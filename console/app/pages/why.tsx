@@ -34,7 +34,7 @@ function Answer({ id }: { readonly id: string }) {
   return <Await of={answer}>{(data) => <WhyView answer={data} />}</Await>;
 }
 
-export function WhyView({ answer }: { readonly answer: WhyAnswer }) {
+function WhyView({ answer }: { readonly answer: WhyAnswer }) {
   const t = useTexts();
   const { id, outcome, cure, found, entries, truncated, parts, links } = answer;
   const failed = parts.filter(({ status }) => status === "failed");

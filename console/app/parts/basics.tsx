@@ -59,7 +59,7 @@ export const Foreign = ({ children }: { readonly children: string | null | undef
 export function IdLink({ id, href }: { readonly id: string; readonly href?: string }) {
   return (
     <Link class="id" href={href ?? whyHref(id)}>
-      {id}
+      <bdi>{id}</bdi>
     </Link>
   );
 }

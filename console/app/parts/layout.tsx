@@ -14,7 +14,7 @@ import { useStaff } from "./staff.ts";
 import { Toasts } from "./toasts.tsx";
 
 /** With the second key of its shortcut: G, then that. */
-export const pages = [
+const pages = [
   ["overview", "/", "o"],
   ["dead", "/dead", "d"],
   ["players", "/players", "p"],
@@ -107,7 +107,7 @@ function LiveToggle() {
   return (
     <button
       type="button"
-      class={`live ${state}`}
+      class={`live is-${state}`}
       aria-pressed={state !== "paused"}
       title={state === "paused" ? t.resume : t.pause}
       onClick={() => pause(state !== "paused")}

@@ -1,7 +1,7 @@
 /** Language and theme of this browser. Both follow the browser until somebody chooses. */
 import { createStore } from "../api/store.ts";
 
-export type Language = "en" | "ja";
+type Language = "en" | "ja";
 export type Theme = "auto" | "light" | "dark";
 
 export interface Preferences {

@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import { useTexts } from "../texts/index.ts";
 import { useShortcuts } from "./keys.ts";
 
-export interface Column<T> {
+interface Column<T> {
   readonly head: string;
   readonly cell: (row: T) => ComponentChildren;
   readonly align?: "end";

@@ -15,6 +15,17 @@ export function Timeline({ entries }: { readonly entries: readonly WhyEntry[] })
   );
 }
 
+/** Kinds whose ID can be searched by itself. */
+const hasOwnPage: ReadonlySet<string> = new Set([
+  "event",
+  "notification",
+  "order",
+  "reservation",
+  "ticket",
+  "match",
+  "transaction",
+]);
+
 function Step({ entry }: { readonly entry: WhyEntry }) {
   const t = useTexts();
   const { service, kind, id, at, state, attempt, process, trace_id, detail, error, next_retry_at } = entry;
@@ -27,7 +38,14 @@ function Step({ entry }: { readonly entry: WhyEntry }) {
       </div>
       <div class="step">
         <p class="step-head">
-          <strong>{t.kinds[kind] ?? kind}</strong> <span class="muted">{service}</span> {state && <Tag>{state}</Tag>}
+          {hasOwnPage.has(kind) ? (
+            <Link class="strong" href={whyHref(id)}>
+              {t.kinds[kind] ?? kind}
+            </Link>
+          ) : (
+            <strong>{t.kinds[kind] ?? kind}</strong>
+          )}{" "}
+          <span class="muted">{service}</span> {state && <Tag>{state}</Tag>}
           {attempt !== null && attempt > 1 && <span class="muted">{t.attempt(attempt)}</span>}
           {dead_letter && <Link href={deadLetterHref(dead_letter)}>{t.openDeadLetter}</Link>}
         </p>

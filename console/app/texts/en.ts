@@ -151,6 +151,7 @@ export const en = {
   about: "About",
   attempts: "Attempts",
   since: "since",
+  deadSince: "Since",
   payload: "Payload",
   headers: "Headers",
   redrives: "Redrives",

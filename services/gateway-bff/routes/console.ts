@@ -27,11 +27,12 @@ interface Loaded extends Pick<ConsoleFiles, "page"> {
 }
 
 export function consoleRoutes(app: HttpApp): void {
-  const hidden = { ...publicRoute, schema: { hide: true } };
+  // The query belongs to the page: it has the filters.
+  const querystring = Type.Object({}, { additionalProperties: true });
   const files = loadOnce();
 
   for (const path of ["/console", "/console/*"])
-    app.get(path, hidden, async (_request, reply) => {
+    app.get(path, { ...publicRoute, schema: { hide: true, querystring } }, async (_request, reply) => {
       const { page } = await files();
       return reply.type("text/html; charset=utf-8").headers(headers).send(page);
     });
