@@ -4,6 +4,7 @@ import { readSettings } from "./config.ts";
 import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
+import { staffRoutes } from "./routes/staff.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
 import { entitlementLookups } from "./store/why.ts";
 import { startExpiry } from "./workers/expiry.ts";
@@ -28,6 +29,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
       entitlementRoutes(app, deps);
       batchRoute(app, deps);
       userEntitlementRoutes(app, deps);
+      staffRoutes(app, deps);
     }
   },
 });

@@ -25,6 +25,7 @@ type RouteSettings = Pick<
 export interface Deps extends RouteSettings {
   /** Authenticates players by their session. */
   readonly authenticate: Authenticate;
+  readonly db: Db;
   readonly sessions: SessionStore;
   readonly limiter: LocalLimiter;
   readonly upstreams: Upstreams;

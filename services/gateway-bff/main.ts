@@ -44,6 +44,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
         ...settings,
         apiDocs,
         authenticate: sessionGuard({ sessions, origin, isLoopback, onRefreshDue }),
+        db,
         sessions,
         upstreams,
         urls: settings.upstreams.urls,

@@ -110,6 +110,7 @@ export async function setup() {
     gatewayRoutes(app, {
       findEntries: async () => ({ entries: [], failed: [] }),
       authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
+      db: t.db,
       sessions,
       upstreams,
       urls,

@@ -4,6 +4,7 @@ import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
+import { resolveOrderAsStaff } from "./commands/resolve-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
@@ -98,6 +99,10 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
         cancelOrder: cancelOrder(cancelling),
         cancelAllOrders: cancelAllOrders(cancelling),
         limitsOf: exposureLimits(instruments),
+        resolveOrderAsStaff: resolveOrderAsStaff(db, () => {
+          wakeups.signal(topics.orders);
+          wakeRelay();
+        }),
         setTradingState: setTradingState(trading),
         setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });

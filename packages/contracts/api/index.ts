@@ -22,3 +22,4 @@ export {
 } from "./matchmaking.ts";
 export { named, oneOf, orNull } from "./named.ts";
 export { RequestTime } from "./request-time.ts";
+export { AdjustPointsBody, ResolveOrderBody, StaffGrantBody, StaffRevokeBody, TradingStateBody } from "./staff.ts";

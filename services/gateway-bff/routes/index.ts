@@ -24,10 +24,21 @@ import { meRoute } from "./me.ts";
 import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
-import { sessionRoutes } from "./sessions.ts";
+import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
+import { staffOrderRoutes } from "./staff-orders.ts";
+import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
 import { whyRoute } from "./why.ts";
+
+const forwardedRoutes = [
+  ...userRoutes,
+  ...matchmakingRoutes,
+  ...pointsRoutes,
+  ...staffRoutes,
+  ...staffUserRoutes,
+  ...staffOrderRoutes,
+];
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -40,8 +51,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   translateProblems(app);
   loginRoutes(app, deps);
   logoutRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
-  for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes, ...staffRoutes])
-    forwardRoute(app, deps, route);
+  for (const route of forwardedRoutes) forwardRoute(app, deps, route);
   // Routes with more than one service behind them, of which this is one.
   const staff = { ...deps, staffReads: serveOwnStaff(deps) };
   auditLogRoute(app, staff);
@@ -50,6 +60,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   profileRoutes(app, deps);
   whyRoute(app, deps);
   sessionRoutes(app, deps);
+  userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   consoleRoutes(app);
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });

@@ -1,12 +1,10 @@
-/** Routes for staff that a service serves: its dead letters, batches and acts, and what staff sees and does of users. */
+/** What every service has for staff: dead letters and batches of them. */
 import { ReasonBody } from "@todoke/contracts/api";
 import { BatchBody, DeadLetterActBody, DeadLetterFilterQuery, DeadLetterListQuery } from "@todoke/service";
 import { Type } from "typebox";
 import type { ForwardedRoute } from "./forward.ts";
 import { PassThroughBody } from "./schemas.ts";
-
-const viewers = { staff: "VIEWER" } as const;
-const operators = { staff: "OPERATOR" } as const;
+import { operators, type Texts, viewers } from "./staff-acts.ts";
 
 const Service = Type.String({ minLength: 1, maxLength: 63, description: "The service.", examples: ["notification"] });
 const Table = Type.String({ minLength: 1, maxLength: 63, description: "A table with dead letters." });
@@ -15,7 +13,6 @@ const ofService = Type.Object({ service: Service });
 const ofTable = Type.Object({ service: Service, table: Table });
 const ofBatch = Type.Object({ service: Service, batch_id: Id });
 
-type Texts = Pick<ForwardedRoute, "operationId" | "summary" | "description">;
 type More = Partial<Pick<ForwardedRoute, "params" | "query" | "body" | "creates">>;
 
 /** What every service has, below /v1/admin of the service. */
@@ -36,7 +33,7 @@ function ofEveryService(method: "GET" | "POST", path: string, texts: Texts & Mor
 
 const verb = (path: string, name: string) => `${path}([^/:]+)::${name}`;
 
-const operationsRoutes: readonly ForwardedRoute[] = [
+export const staffRoutes: readonly ForwardedRoute[] = [
   ofEveryService("GET", "/dead-letters/:table", {
     operationId: "listDeadLetters",
     summary: "List dead letters",
@@ -98,5 +95,3 @@ const operationsRoutes: readonly ForwardedRoute[] = [
     body: ReasonBody,
   }),
 ];
-
-export const staffRoutes: readonly ForwardedRoute[] = [...operationsRoutes];

@@ -2,18 +2,29 @@
 
 import { TicketLimit } from "@todoke/contracts/api";
 import { guarded, type HttpApp, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { callingUser } from "./request.ts";
 import { OneTicket, TicketPage, TicketView } from "./schemas.ts";
 
 const players = { user: "any" } as const;
 const defaultLimit = 20;
+const TicketsQuery = Type.Object({ ...PageQuery, limit: TicketLimit });
 const ticketCursor = { parts: ["epochMicros", "text"] } as const;
 const response = { 200: TicketView, 404: ProblemView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
   const { authenticate, listTickets, getCurrentTicket, getTicket, cancelTicket, heartbeatTicket } = deps;
+
+  async function listPage(userId: string, query: Static<typeof TicketsQuery>) {
+    const [joinedAtMicros = "", ticketId = ""] = parseCursor(query, ticketCursor) ?? [];
+    const before = query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
+    const { rows, ...next } = await page(
+      { limit: defaultLimit, ...query },
+      { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
+    );
+    return { tickets: rows.map(({ view }) => view), ...next };
+  }
 
   app.get(
     "/v1/matchmaking/tickets",
@@ -22,19 +33,28 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       summary: "List tickets",
       tags: ["Tickets"],
       description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
-      querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
+      querystring: TicketsQuery,
       response: { 200: TicketPage },
     }),
-    async (request) => {
-      const userId = callingUser(request);
-      const [joinedAtMicros = "", ticketId = ""] = parseCursor(request.query, ticketCursor) ?? [];
-      const before = request.query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
-      const { rows, ...next } = await page(
-        { limit: defaultLimit, ...request.query },
-        { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
-      );
-      return { tickets: rows.map(({ view }) => view), ...next };
-    },
+    (request) => listPage(callingUser(request), request.query),
+  );
+
+  app.get(
+    "/v1/admin/users/:user_id/tickets",
+    guarded(
+      authenticate,
+      { staff: "VIEWER" },
+      {
+        operationId: "listUserTickets",
+        summary: "List tickets of a user",
+        tags: ["Tickets"],
+        description: "Returns the tickets of a user in all modes, open and ended ones, the last joined first.",
+        params: Type.Object({ user_id: Type.String({ minLength: 1, maxLength: 128 }) }),
+        querystring: TicketsQuery,
+        response: { 200: TicketPage },
+      },
+    ),
+    (request) => listPage(request.params.user_id, request.query),
   );
 
   app.get(
