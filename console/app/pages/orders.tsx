@@ -35,20 +35,24 @@ function Trading() {
   return (
     <Panel title={t.trading} actions={can("OPERATOR") && states.data && <Switch states={states.data.states} />}>
       <Await of={states}>
-        {({ states: rows }) => (
-          <Table
-            label={t.trading}
-            rows={rows}
-            keyOf={({ scope }) => scope}
-            columns={[
-              { head: t.scope, cell: ({ scope }) => (scope === "*" ? t.allInstruments : scope) },
-              { head: t.state, cell: ({ mode }) => <Tag>{mode}</Tag> },
-              { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
-              { head: t.by, cell: ({ set_by }) => <Foreign>{set_by}</Foreign> },
-              { head: t.deadSince, cell: ({ set_at }) => <Time at={set_at} /> },
-            ]}
-          />
-        )}
+        {({ states: rows }) =>
+          rows.length === 0 ? (
+            <Empty>{t.tradingActive}</Empty>
+          ) : (
+            <Table
+              label={t.trading}
+              rows={rows}
+              keyOf={({ scope }) => scope}
+              columns={[
+                { head: t.scope, cell: ({ scope }) => (scope === "*" ? t.allInstruments : scope) },
+                { head: t.state, cell: ({ mode }) => <Tag>{mode}</Tag> },
+                { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
+                { head: t.by, cell: ({ set_by }) => <Foreign>{set_by}</Foreign> },
+                { head: t.deadSince, cell: ({ set_at }) => <Time at={set_at} /> },
+              ]}
+            />
+          )
+        }
       </Await>
     </Panel>
   );

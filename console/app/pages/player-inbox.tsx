@@ -71,6 +71,7 @@ export function PlayerInbox({ id }: { readonly id: string }) {
                     cell: ({ status, notification_id }) =>
                       status === "FAILED" && can("OPERATOR") ? (
                         <DeadLetterButtons
+                          isSmall
                           target={{ service: "notification", table: "notifications", id: notification_id }}
                         />
                       ) : (

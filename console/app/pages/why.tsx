@@ -40,6 +40,7 @@ function WhyView({ answer }: { readonly answer: WhyAnswer }) {
   const failed = parts.filter(({ status }) => status === "failed");
   return (
     <>
+      {outcome === "unknown" && <NameSearch name={id} />}
       <Sentence answer={answer} />
       {failed.length > 0 && (
         <p class="banner warn" role="status">
@@ -56,7 +57,6 @@ function WhyView({ answer }: { readonly answer: WhyAnswer }) {
           />
         </Panel>
       )}
-      {outcome === "unknown" && <NameSearch name={id} />}
       {entries.length > 0 && (
         <Panel title={t.timeline}>
           <Timeline entries={entries} />

@@ -16,14 +16,21 @@ interface ButtonsProps {
   readonly service: string;
   readonly table: string;
   readonly ids: readonly string[];
+  readonly isSmall?: boolean;
   readonly onDone?: () => void;
 }
 
-export const DeadLetterButtons = ({ target: { service, table, id } }: { readonly target: DeadTarget }) => (
-  <DeadLettersButtons service={service} table={table} ids={[id]} />
+interface OneButtonsProps {
+  readonly target: DeadTarget;
+  /** In a row of a table. */
+  readonly isSmall?: boolean;
+}
+
+export const DeadLetterButtons = ({ target: { service, table, id }, isSmall = false }: OneButtonsProps) => (
+  <DeadLettersButtons service={service} table={table} ids={[id]} isSmall={isSmall} />
 );
 
-export function DeadLettersButtons({ service, table, ids, onDone }: ButtonsProps) {
+export function DeadLettersButtons({ service, table, ids, isSmall, onDone }: ButtonsProps) {
   const t = useTexts();
   const { can } = useStaff();
   if (!can("OPERATOR")) return null;
@@ -42,11 +49,11 @@ export function DeadLettersButtons({ service, table, ids, onDone }: ButtonsProps
     },
   });
   return (
-    <span class="button-row">
-      <ActButton class="primary" request={request("redrive")} disabled={ids.length === 0}>
+    <span class={isSmall ? "button-row together" : "button-row"}>
+      <ActButton class={isSmall ? "small" : "primary"} request={request("redrive")} disabled={ids.length === 0}>
         {t.verbs.redrive}
       </ActButton>
-      <ActButton request={request("discard")} disabled={ids.length === 0}>
+      <ActButton class={isSmall ? "small quiet" : ""} request={request("discard")} disabled={ids.length === 0}>
         {t.verbs.discard}
       </ActButton>
     </span>

@@ -273,6 +273,7 @@ export const en = {
   noSchedules: "There are no schedules.",
   nextRun: "Next",
   trading: "Trading",
+  tradingActive: "Trading is active for all instruments.",
   scope: "Scope",
   allInstruments: "all instruments",
   setTrading: { halt: "Halt trading", "cancel-only": "Allow cancels only", active: "Resume trading" },

@@ -269,6 +269,7 @@ export const ja: Texts = {
   noSchedules: "スケジュールはありません。",
   nextRun: "次回",
   trading: "取引",
+  tradingActive: "全銘柄で取引が有効です。",
   scope: "範囲",
   allInstruments: "全銘柄",
   setTrading: { halt: "取引を止める", "cancel-only": "取消のみ許可", active: "取引を再開" },
