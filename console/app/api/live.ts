@@ -24,9 +24,11 @@ export function pause(paused: boolean): void {
   else sessionStorage.removeItem(pausedKey);
   setState(paused ? "paused" : "waiting");
   restart();
+  if (!paused) refreshAll();
 }
 
 let restart = () => {};
+let refreshAll = () => {};
 
 /** With a stream, a poll is only the guarantee; without one it is all there is. */
 export function pollMs(fastMs: number): number | false {
@@ -48,6 +50,7 @@ export function followHints(client: QueryClient): void {
     });
   }
 
+  refreshAll = () => void client.invalidateQueries();
   restart = () => {
     stream?.close();
     stream = undefined;
@@ -55,7 +58,7 @@ export function followHints(client: QueryClient): void {
     stream = new EventSource(streamPath);
     stream.addEventListener("open", () => {
       setState("live");
-      void client.invalidateQueries(); // Changes before the stream was open.
+      refreshAll(); // Changes before the stream was open.
     });
     stream.addEventListener("error", () => setState("waiting")); // The browser connects again by itself.
     stream.addEventListener("hint", ({ data }) => refresh((JSON.parse(data) as { topic: string }).topic));

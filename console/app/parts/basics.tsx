@@ -6,12 +6,9 @@ import type { FailedPart, Int } from "../api/types.ts";
 import { useTexts } from "../texts/index.ts";
 
 const tones: readonly (readonly [string, RegExp])[] = [
-  ["good", /^(SENT|DONE|ACTIVE|PUBLISHED|MATCHED|succeeded|filled|done|live|ready|active|2\d\d)$/],
-  ["bad", /^(FAILED|DEAD|SUSPENDED|DELETED|failed|dead|aborted|blocked|revoked|halt|refused|[45]\d\d)$/],
-  [
-    "wait",
-    /^(PENDING|PROCESSING|IN_FLIGHT|QUEUED|RUNNING|waiting|retrying|unknown|sending|pending|cancel-only|incomplete)$/,
-  ],
+  ["good", /^(sent|done|active|published|matched|succeeded|filled|live|ready|2\d\d)$/i],
+  ["bad", /^(failed|dead|suspended|deleted|aborted|blocked|revoked|halt|refused|[45]\d\d)$/i],
+  ["wait", /^(pending|processing|in_flight|queued|running|waiting|retrying|unknown|sending|cancel-only|incomplete)$/i],
 ];
 
 /** A state, with a colour and never by colour alone. */

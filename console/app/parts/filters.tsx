@@ -1,4 +1,4 @@
-/** Text filters, applied by Enter or on leaving the field. */
+/** Text filters, applied by Enter or on leaving the field: the browser's `change`, which comes once for each edit. */
 import { useTexts } from "../texts/index.ts";
 import { useQueryParams } from "./use-query-params.ts";
 
@@ -11,7 +11,6 @@ export function Filters({ fields }: FiltersProps) {
   const t = useTexts();
   const [params, setParams] = useQueryParams();
   const isFiltered = fields.some(([name]) => params[name]);
-  const apply = (name: string, value: string) => value !== (params[name] ?? "") && setParams({ [name]: value.trim() });
   return (
     <search class="filters">
       {fields.map(([name, label]) => (
@@ -26,8 +25,7 @@ export function Filters({ fields }: FiltersProps) {
             // A new value from the address, for instance after Back, replaces what is in the field.
             key={params[name] ?? ""}
             defaultValue={params[name] ?? ""}
-            onBlur={({ currentTarget }) => apply(name, currentTarget.value)}
-            onKeyDown={(event) => event.key === "Enter" && !event.isComposing && apply(name, event.currentTarget.value)}
+            onChange={({ currentTarget }) => setParams({ [name]: currentTarget.value.trim() })}
           />
         </label>
       ))}

@@ -1,5 +1,5 @@
 /** Shortcuts. None works while somebody types or a dialogue is open. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export type Shortcuts = Readonly<Record<string, (() => void) | undefined>>;
 
@@ -10,7 +10,8 @@ const isTyping = (target: EventTarget | null): boolean =>
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
-  useEffect(() => {
+  // Before the page is painted: a key that is pressed on what is visible must not be lost.
+  useLayoutEffect(() => {
     let before = "";
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
