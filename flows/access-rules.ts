@@ -31,6 +31,7 @@ const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`GET ${path}/dead-letter-batches/{batch_id}`]: viewers,
   [`POST ${path}/dead-letter-batches/{batch_id}:stop`]: operators,
   [`GET ${path}/audit-log`]: viewers,
+  [`GET ${path}/overview`]: viewers,
 });
 
 /** Routes of every service. */
@@ -155,10 +156,11 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...Object.fromEntries(
       Object.entries(staffRoutes("/v1/admin/services/{service}")).filter(
         // Merged over all services.
-        ([route]) => !/groups$|audit-log$/.test(route),
+        ([route]) => !/(groups|audit-log|overview)$/.test(route),
       ),
     ),
     "GET /v1/admin/audit-log": viewers,
+    "GET /v1/admin/overview": viewers,
     "GET /v1/admin/dead-letters/groups": viewers,
     "POST /v1/admin/users/{user_id}/entitlement-grants": operators,
     "POST /v1/admin/users/{user_id}/entitlement-revokes": operators,

@@ -25,7 +25,8 @@ export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redri
 export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
 export { type ServeStaff, type ServiceDependencies, type StaffReads, service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
-export { readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export { type Need, readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export { Need as NeedView, ServiceOverview as ServiceOverviewView } from "./staff/overview.ts";
 export {
   BatchBody,
   FilterQuery as DeadLetterFilterQuery,

@@ -63,7 +63,17 @@ import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.t
 import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
-import { batchesTable, finishedBatches, type StaffRouteDeps, staffRoutes, startBatchWorker } from "./staff/index.ts";
+import {
+  batchesTable,
+  finishedBatches,
+  type Need,
+  oldSamples,
+  overviewReader,
+  type StaffRouteDeps,
+  staffRoutes,
+  startBatchWorker,
+  startSampler,
+} from "./staff/index.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { whyPartRoute } from "./why/part-route.ts";
@@ -96,6 +106,9 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
   /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
   readonly explains?: readonly Lookup[];
+
+  /** What needs a person, besides dead letters and what users wait for. */
+  readonly needs?: (db: Queryable) => Promise<readonly Need[]>;
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
@@ -142,7 +155,9 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
 export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
 
 /** What the routes for staff read. */
-export type StaffReads = Pick<StaffRouteDeps, "service" | "reads" | "deadLetters">;
+export interface StaffReads extends Pick<StaffRouteDeps, "service" | "reads" | "deadLetters"> {
+  readonly overview: ReturnType<typeof overviewReader>;
+}
 
 // An open console has one request in flight per page.
 const staffReads = { poolMax: 2, statementTimeoutMs: 2_000 };
@@ -190,6 +205,15 @@ export function service<
     ...(definition.explains ?? []),
   ];
 
+  async function readAllDelays(db: Queryable): Promise<readonly Delays[]> {
+    const claimed = [...(emits ? [outboxWork] : []), ...tables];
+    const found: Delays[] = [];
+    // One after the other: it is a diagnosis, and must not load the database.
+    for (const { table } of claimed) found.push(await readDelays(db, table));
+    if (consumes) found.push(...(await readInboxDelays(db, name)));
+    return [...found, ...((await definition.delays?.(db)) ?? [])];
+  }
+
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
     const errors: string[] = [];
     const declared = { emits: emits !== undefined, consumes: consumes !== undefined };
@@ -211,6 +235,7 @@ export function service<
       ...(consumes ? inboxRetention(common.retention) : []),
       retentionPolicies.idempotencyKeys(),
       finishedBatches,
+      oldSamples,
     ];
     if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
     if (emits) startOutbox(runtime);
@@ -248,14 +273,7 @@ export function service<
     dead: { schema, tables: deadLetters },
 
     /** What users wait for. Like `dead`, for callers that have the database only. */
-    async delays(db: Queryable): Promise<readonly Delays[]> {
-      const claimed = [...(emits ? [outboxWork] : []), ...tables];
-      const found: Delays[] = [];
-      // One after the other: it is a diagnosis, and must not load the database.
-      for (const { table } of claimed) found.push(await readDelays(db, table));
-      if (consumes) found.push(...(await readInboxDelays(db, name)));
-      return [...found, ...((await definition.delays?.(db)) ?? [])];
-    },
+    delays: readAllDelays,
 
     /** How an id is looked up in its tables, for callers that have the database only. */
     why: lookups,
@@ -370,6 +388,17 @@ export function service<
         wakeRelay: () => wakeups.signal(relayTopic),
       };
       startDeclared(runtime, { common, settings });
+      if (common.telemetry.enabled)
+        started.use(
+          startSampler({
+            service: name,
+            db,
+            deadLetters,
+            hasGauges: runtime.hasRole("maintenance"),
+            collect: () => telemetry.collect(),
+            onError,
+          }),
+        );
       const authenticate = bearerAuthentication({
         verifyApiKey: apiKeys.find,
         verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
@@ -379,8 +408,10 @@ export function service<
         started.defer(() => reads.end());
         const wake = (table: string) => wakeups.signal(topicOf(table));
         const wakeBatches = () => wake(batchesTable);
-        staffRoutes({ ...options, app, service: name, db, reads, deadLetters, onChanged: wake, wakeBatches });
-        return { service: name, reads, deadLetters };
+        const { needs } = definition;
+        const overview = overviewReader({ service: name, reads, deadLetters, health, delays: readAllDelays, needs });
+        staffRoutes({ ...options, app, service: name, db, reads, deadLetters, onChanged: wake, wakeBatches }, overview);
+        return { service: name, reads, deadLetters, overview };
       };
       const whyDb = openDb({ ...whyPool, url: common.databaseUrl, schema, applicationName: `${name} why` });
       started.defer(() => whyDb.end());

@@ -66,6 +66,7 @@ test.each(services)("%s can run its retention: delete rows, and lock them first"
   const tables = [
     "idempotency_keys",
     "dead_letter_batches",
+    "console_samples",
     ...(events.emits.length > 0 ? ["outbox_events"] : []),
     ...(events.consumes.length > 0 ? ["inbox_attempts", "inbox_dlq", "processed_events"] : []),
     ...(removedByAge[service] ?? []),

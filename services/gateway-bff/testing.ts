@@ -127,7 +127,12 @@ export async function setup() {
       limiter: localLimiter(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
       limiterTimeoutMs: longMs,
-      serveStaff: () => ({ service: "gateway-bff", reads: t.db, deadLetters: [] }),
+      serveStaff: () => ({
+        service: "gateway-bff",
+        reads: t.db,
+        deadLetters: [],
+        overview: () => Promise.reject(new Error()),
+      }),
       onError,
     });
     return app;

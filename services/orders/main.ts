@@ -10,7 +10,7 @@ import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-ins
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
-import { readOrderDelays } from "./store/backlog.ts";
+import { readOrderDelays, readOrderNeeds } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
@@ -44,6 +44,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
     { table: followedOrders.table, lookup: ["order_row_id"] },
   ],
   delays: readOrderDelays,
+  needs: readOrderNeeds,
   retention: () => [endedOrders, endedLedger],
   explains: orderLookups,
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {

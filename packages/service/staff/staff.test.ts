@@ -1,12 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { buildHttpApp, httpMigrations, type Role } from "@todoke/http";
-import { type Db, transaction } from "@todoke/kernel/db";
+import { buildHttpApp, httpMigrations, type Principal, type Role, recordStaffAct } from "@todoke/http";
+import { readDelays } from "@todoke/kernel/claims";
+import { type Db, type Queryable, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { outboxDeadLetters } from "@todoke/kernel/outbox";
+import { outboxClaims, outboxDeadLetters } from "@todoke/kernel/outbox";
 import { fixedId, longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { runStep } from "./batch-worker.ts";
-import { staffRoutes } from "./index.ts";
+import type { StaffRouteDeps } from "./deps.ts";
+import { overviewReader, staffRoutes } from "./index.ts";
+import { mergeSamples, quantileMs } from "./merge-samples.ts";
+import { insertSample } from "./sample-store.ts";
 
 const table = "outbox_events";
 const deadLetters = [outboxDeadLetters];
@@ -15,7 +19,7 @@ async function setup() {
   const t = await testDatabase({ sets: [kernelMigrations, httpMigrations], pools: longTimeouts });
   const app = await buildHttpApp({ title: "things", version: "0", log: { level: "silent" } });
   const changed: string[] = [];
-  staffRoutes({
+  const deps = {
     app,
     prefix: "/v1/admin",
     hide: false,
@@ -25,11 +29,16 @@ async function setup() {
     deadLetters,
     onChanged: (name) => void changed.push(name),
     wakeBatches: () => {},
-    authenticate: ({ headers }) => {
+    authenticate: ({ headers }): Principal => {
       const [name = "", ...roles] = String(headers.authorization).split(" ");
       return { kind: "user", name: `user:${name}`, userId: name, roles: roles as Role[] };
     },
-  });
+  } satisfies StaffRouteDeps;
+  const health = {
+    report: async () => ({ status: "ready" as const, checks: [{ name: "database", ok: true, ms: 1 }] }),
+  };
+  const delays = async (db: Queryable) => [await readDelays(db, outboxClaims.table)];
+  staffRoutes(deps, overviewReader({ service: "things", reads: t.db, deadLetters, health, delays }));
   const call = async (
     as: string,
     method: "GET" | "POST",
@@ -258,7 +267,6 @@ test("a step that fails says why, and lets other batches go first", async () => 
 
 test("acts are listed newest first, by actor and by target, in pages", async () => {
   await using t = await setup();
-  const { recordStaffAct } = await import("@todoke/http");
   for (let n = 1; n <= 5; n++)
     await transaction(t.db, (tx) =>
       recordStaffAct(tx, {
@@ -278,4 +286,39 @@ test("acts are listed newest first, by actor and by target, in pages", async () 
   expect((await numbers(`limit=2&cursor=${cursor}`)).slice(0, 2)).toEqual([3, 2]);
   expect(await numbers("actor=user:odd")).toEqual([5, 3, 1, undefined]);
   expect(await numbers("target=t1")).toEqual([4, 1, undefined]);
+});
+
+test("the overview has the minutes of all processes, the engines, and what needs a person with its cure", async () => {
+  await using t = await setup();
+  const sample = { errors: 0, boundaries: [0.01, 0.1], backlog: null, oldest_age_s: null, dead: null };
+  await insertSample(t.db, "a", { ...sample, requests: 3, counts: [1, 1, 1], backlog: 5, oldest_age_s: 2, dead: 1 });
+  await insertSample(t.db, "b", { ...sample, requests: 1, counts: [1, 0, 0], errors: 1 });
+  await insertSample(t.db, "b", { ...sample, requests: 9, counts: [9, 0, 0] }); // The same minute again.
+  await insertFailed(t.db, 2);
+  const { overview, needs } = await t.call(vera, "GET", "/overview");
+  expect(overview).toMatchObject({
+    service: "things",
+    ready: true,
+    engines: [{ name: "database", ok: true }],
+    processes: 2,
+    samples: [{ requests: 4, errors: 1, p50_ms: 10, p99_ms: 100, backlog: 5, oldest_age_s: 2, dead: 1 }],
+  });
+  expect(needs).toMatchObject([
+    {
+      kind: "dead",
+      table,
+      count: 2,
+      capped: false,
+      cure: { href: "/console/dead?service=things&table=outbox_events" },
+    },
+  ]);
+  expect(await t.call("player USER", "GET", "/overview")).toMatchObject({ status: 403 });
+});
+
+test("a minute without a sample is missing, and quantiles lie within their bucket", () => {
+  expect(mergeSamples([])).toEqual([]);
+  expect(quantileMs([0.1, 1], [0, 0, 0], 0.5)).toBeNull();
+  expect(quantileMs([0.1, 1], [10, 0, 0], 0.5)).toBe(50);
+  expect(quantileMs([0.1, 1], [0, 10, 0], 0.5)).toBe(550);
+  expect(quantileMs([0.1, 1], [0, 0, 10], 0.99)).toBe(1_000);
 });

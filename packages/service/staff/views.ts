@@ -17,7 +17,7 @@ export const TableName = Type.String({
   minLength: 1,
   maxLength: 63,
   description: "A table with dead letters.",
-  examples: ["outbox_events"],
+  examples: ["notifications"],
 });
 const RowId = Type.String({ minLength: 1, maxLength: 128, description: "The id of a dead letter." });
 const Group = Type.String({
@@ -141,7 +141,7 @@ export const BatchView = named("DeadLetterBatch", {
   service: Type.String(),
   act: oneOf(["redrive", "discard"]),
   table: TableName,
-  filter: Filter,
+  filter: named("DeadLetterBatchFilter", FilterQuery),
   reason: Type.String(),
   created_by: Type.String(),
   created_at: time,

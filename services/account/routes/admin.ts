@@ -97,8 +97,8 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
           actor: Type.Optional(
             Type.String({ minLength: 1, maxLength: 160, description: "Who made the change.", examples: ["user:<id>"] }),
           ),
-          acts: Type.Optional(
-            Type.Boolean({ description: "Only changes that have a reason: not creations and updates." }),
+          only: Type.Optional(
+            Type.Literal("acts", { description: "Only changes that have a reason: not creations and updates." }),
           ),
           ...PageQuery,
         }),
@@ -109,7 +109,13 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
       const before = parseCursor(query, auditCursor)?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) =>
-          selectAudit(db, { user_id: query.user_id, actor: query.actor, actsOnly: query.acts, before, limit }),
+          selectAudit(db, {
+            user_id: query.user_id,
+            actor: query.actor,
+            actsOnly: query.only === "acts",
+            before,
+            limit,
+          }),
         name: (row) => String(row.audit_id),
       });
       return { audit: rows, ...next };

@@ -108,7 +108,7 @@ async function readAccount(deps: AuditLogDeps, request: FastifyRequest, { query,
   const cursor = before[auditSource];
   const parameters = {
     limit,
-    acts: true,
+    only: "acts",
     ...(actor !== undefined && { actor }),
     ...(user_id !== undefined && { user_id: user_id.slice(0, 128) }),
     ...(cursor !== undefined && { cursor: base64(cursor) }),

@@ -21,6 +21,7 @@ import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
 import { matchmakingRoutes } from "./matchmaking.ts";
 import { meRoute } from "./me.ts";
+import { overviewRoute } from "./overview.ts";
 import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
@@ -56,6 +57,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   const staff = { ...deps, staffReads: serveOwnStaff(deps) };
   auditLogRoute(app, staff);
   deadLetterGroupsRoute(app, staff);
+  overviewRoute(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
   whyRoute(app, deps);

@@ -63,7 +63,7 @@ export const staffUserRoutes: readonly ForwardedRoute[] = [
   read({
     path: "/v1/points/schedules",
     upstream: "points",
-    tag: "Reservations",
+    tag: "Schedules",
     operationId: "listSchedules",
     summary: "List schedules",
     description: "Returns all schedules, newest first.",
@@ -86,7 +86,7 @@ export const staffUserRoutes: readonly ForwardedRoute[] = [
   read({
     path: "/v1/admin/users/:user_id/tickets",
     upstream: "matchmaking",
-    tag: "Matchmaking",
+    tag: "Tickets",
     operationId: "listUserTickets",
     summary: "List tickets of a user",
     description: "Returns the tickets of a user in all modes, open and ended ones, the last joined first.",

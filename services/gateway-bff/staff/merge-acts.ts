@@ -27,13 +27,25 @@ export interface MergedActs {
   readonly positions: Positions | undefined;
 }
 
+/** Takes the newest of the heads, one by one: the order of a source is kept, even where it is not the order of time. */
 export function mergeActs(pages: readonly SourcePage[], before: Positions, limit: number): MergedActs {
-  const all = pages.flatMap((page) => page.acts.map((act) => ({ act, page })));
-  // The sort is stable, so acts of one source keep their order.
-  const shown = all.sort((a, b) => compare(b.act.at, a.act.at)).slice(0, limit);
-  const isLast = shown.length === all.length && pages.every(({ hasMore }) => !hasMore);
-  const positions = Object.fromEntries(shown.map(({ act, page }) => [page.source, page.cursorOf(act)]));
-  return { acts: shown.map(({ act }) => act), positions: isLast ? undefined : { ...before, ...positions } };
+  const taken = new Map(pages.map((page) => [page, 0]));
+  const headOf = (page: SourcePage): Act | undefined => page.acts[taken.get(page) ?? 0];
+  const positions: Record<string, string> = { ...before };
+  const acts: Act[] = [];
+  while (acts.length < limit) {
+    const next = pages.reduce<SourcePage | undefined>((newest, page) => {
+      const head = headOf(page);
+      if (!head) return newest;
+      const other = newest && headOf(newest);
+      return other && other.at >= head.at ? newest : page;
+    }, undefined);
+    const act = next && headOf(next);
+    if (!next || !act) break;
+    acts.push(act);
+    positions[next.source] = next.cursorOf(act);
+    taken.set(next, (taken.get(next) ?? 0) + 1);
+  }
+  const isLast = pages.every((page) => !headOf(page) && !page.hasMore);
+  return { acts, positions: isLast ? undefined : positions };
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
