@@ -1,6 +1,6 @@
 /** An act asks why, says what it does, and happens once. Enter never confirms. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isRefusal, NoAnswer } from "../api/request.ts";
 import { type Act, useAct } from "../api/use-act.ts";
 import { useTexts } from "../texts/index.ts";
@@ -43,7 +43,7 @@ export function ActDialog({ request, close }: { readonly request: ActRequest<nev
   const [values, setValues] = useState<Readonly<Record<string, string>>>(
     Object.fromEntries(fields.map(({ name, initial, options }) => [name, initial ?? options?.[0]?.[0] ?? ""])),
   );
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
 
   const isComplete =
     reason.trim() !== "" &&

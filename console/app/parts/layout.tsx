@@ -1,6 +1,6 @@
 /** Navigation, search, and what is the same on every page. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation, useRoute } from "wouter-preact";
 import { live, pause } from "../api/live.ts";
 import { request } from "../api/request.ts";
@@ -52,7 +52,7 @@ export function Layout({ children }: { readonly children: ComponentChildren }) {
     return () => document.removeEventListener("keydown", onKey);
   }, []);
   // A new page is read from its top, and the next Tab begins in it.
-  useEffect(() => main.current?.focus({ preventScroll: true }), [location]);
+  useLayoutEffect(() => main.current?.focus({ preventScroll: true }), [location]);
 
   return (
     <div class="frame">

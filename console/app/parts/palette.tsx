@@ -1,5 +1,5 @@
 /** Search by anything, and every page by its name: Ctrl-K or `/`. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { useTexts } from "../texts/index.ts";
 import { whyHref } from "./basics.tsx";
@@ -12,7 +12,7 @@ export function Palette({ close }: { readonly close: () => void }) {
   const [text, setText] = useState("");
   const [index, setIndex] = useState(0);
   const visible = usePages();
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
 
   const wanted = text.trim();
   const found = visible.filter(([name]) => t.nav[name].toLowerCase().includes(wanted.toLowerCase()));

@@ -1,11 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useTexts } from "../texts/index.ts";
 import { usePages } from "./layout.tsx";
 
 export function ShortcutHelp({ close }: { readonly close: () => void }) {
   const t = useTexts();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const rows = [
     ["/  Ctrl K", t.searchAny],
     ["J  K", t.keysRows],
