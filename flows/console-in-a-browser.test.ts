@@ -407,10 +407,12 @@ inBrowser.each([
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`,
       )) as AxeResults;
       found.push(...faults.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0]?.html}`));
-      if (process.env.TODOKE_CONSOLE_PICTURES) {
-      const folder = `${pictures}${language.slice(0, 2)}`;
-      mkdirSync(folder, { recursive: true });
-      await page.screenshot({ path: `${folder}/${name}.png` });
+      if (process.env.TODOKE_CONSOLE_PICTURES && language === "en-GB")
+        await page.screenshot({ path: `${pictures}${name}.png` });
+      await page.setViewportSize({ width: 360, height: 740 });
+      if (await page.evaluate("document.documentElement.scrollWidth > 360")) found.push(`${name}: wider than a phone`);
+      found.push(...(await violations(page)).map((violation) => `${name}: ${violation}`));
+      expect(await page.evaluate("document.documentElement.lang")).toBe(language.slice(0, 2));
     }
     expect(found).toEqual([]);
     expect(await page.title()).not.toContain("hacked");

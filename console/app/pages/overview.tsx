@@ -102,10 +102,11 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
       columns={[
         {
           head: t.service,
-          cell: ({ service, ready, engines }) => (
+          cell: ({ service, ready, engines, processes }) => (
             <>
               <strong>{service}</strong> <Tag>{ready ? "ready" : "failed"}</Tag>
               <div class="engines">
+                <span class="muted">{t.processCount(processes)}</span>
                 {engines.map(({ name, ok, detail }) => (
                   <span key={name} class={ok ? "muted" : "error-text"} title={detail}>
                     {ok ? "✓" : "✗"} {name}
@@ -115,12 +116,11 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
             </>
           ),
         },
-        { head: t.processes, align: "end", cell: ({ processes }) => processes },
         spark(t.requestsPerMinute, ({ requests }) => requests),
         spark(t.errors, ({ errors }) => errors, { tone: "bad" }),
-        spark(t.latency, ({ p99_ms }) => p99_ms, { unit: " ms" }),
+        spark(t.latency, ({ p99_ms }) => p99_ms, { unit: "ms" }),
         spark(t.backlog, ({ backlog }) => backlog),
-        spark(t.oldest, ({ oldest_age_s }) => oldest_age_s, { unit: " s" }),
+        spark(t.oldest, ({ oldest_age_s }) => oldest_age_s, { unit: "s" }),
         spark(t.deadCount, ({ dead }) => dead, { tone: "bad" }),
       ]}
     />

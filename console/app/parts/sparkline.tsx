@@ -8,7 +8,7 @@ interface SparklineProps {
   readonly format?: (value: number) => string;
 }
 
-const [width, height, margin] = [120, 28, 3];
+const [width, height, margin] = [84, 26, 3];
 
 export function Sparkline({ label, values, tone, format = String }: SparklineProps) {
   const t = useTexts();

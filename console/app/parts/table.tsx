@@ -106,7 +106,7 @@ export function Table<T>({ label, columns, rows, keyOf, selection }: TableProps<
               )}
               {columns.map(({ head, cell, align }) => (
                 <td key={head} class={align} data-label={head}>
-                  {cell(row)}
+                  <div>{cell(row)}</div>
                 </td>
               ))}
             </tr>

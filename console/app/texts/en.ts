@@ -128,7 +128,7 @@ export const en = {
   } as ByName,
   services: "Services",
   service: "Service",
-  processes: "Processes",
+  processCount: (count: number) => (count === 1 ? "1 process" : `${count} processes`),
   requestsPerMinute: "Requests / min",
   errors: "Errors",
   latency: "p99",

@@ -125,7 +125,7 @@ export const ja: Texts = {
   },
   services: "サービス",
   service: "サービス",
-  processes: "プロセス数",
+  processCount: (count) => `${count} プロセス`,
   requestsPerMinute: "リクエスト / 分",
   errors: "エラー",
   latency: "p99",
