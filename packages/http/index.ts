@@ -74,6 +74,7 @@ export {
   selectStaffActs,
   staffActor,
 } from "./staff-acts.ts";
+export { StaticText } from "./static-text.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

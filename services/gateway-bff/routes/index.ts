@@ -13,6 +13,7 @@ import { countByIssuer } from "../limits/issuer.ts";
 import { ownName } from "../staff/ask-services.ts";
 import { apiDocumentRoutes } from "./api-documents.ts";
 import { auditLogRoute } from "./audit-log.ts";
+import { consoleRoutes } from "./console.ts";
 import { deadLetterGroupsRoute } from "./dead-letter-groups.ts";
 import { describeRefusals } from "./describe-refusals.ts";
 import { forwardRoute, rejectStaleLogin } from "./forward.ts";
@@ -70,6 +71,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   const services = serviceAddresses({ ...deps.urls, orders: deps.ordersUrl });
   pageRoutes(app, { ...deps, services });
   if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
+  consoleRoutes(app);
 }
 
 /** The gateway's own dead letters and acts, below the path of all services. Changes need a fresh login, as everywhere. */
