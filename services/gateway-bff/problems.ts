@@ -31,6 +31,11 @@ export const upstreamProblems = {
     badGateway: problem(502, "POINTS_BAD_GATEWAY", "Bad response from points"),
     unavailable: problem(503, "POINTS_UNAVAILABLE", "points is unavailable"),
   },
+  orders: {
+    timeout: problem(504, "ORDERS_TIMEOUT", "orders timed out"),
+    badGateway: problem(502, "ORDERS_BAD_GATEWAY", "Bad response from orders"),
+    unavailable: problem(503, "ORDERS_UNAVAILABLE", "orders is unavailable"),
+  },
 } as const;
 
 export type UpstreamName = keyof typeof upstreamProblems;
@@ -46,7 +51,6 @@ export const accountInactive = problem(403, "ACCOUNT_INACTIVE", "The account can
 export const credentialsAmbiguous = problem(400, "credentials-ambiguous", "The request has two credentials");
 export const csrfRefused = problem(403, "csrf-refused", "The request does not come from this site");
 export const reauthenticationRequired = problem(403, "reauthentication-required", "This needs a fresh login");
-export const rateLimited = problem(429, "rate-limited", "Too many requests");
 export const identityProviderUnavailable = problem(
   503,
   "identity-provider-unavailable",

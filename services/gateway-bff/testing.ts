@@ -87,6 +87,7 @@ export async function setup() {
     notification: await service(answering({})),
     matchmaking: await service(answeringEach(() => ({ ticket_id: ticketId, status: "QUEUED" }))),
     points: await service(answeringEach(() => balanceView)),
+    orders: await service(answering({})),
   };
   const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };
   const openStore = () => parts.use(postgresSessions(t.open(), settings));
@@ -106,6 +107,7 @@ export async function setup() {
       notification: at("notification"),
       matchmaking: at("matchmaking"),
       points: at("points"),
+      orders: at("orders"),
     };
     const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: longMs, ...more }));
     const sessions = changed(openStore());
@@ -113,7 +115,9 @@ export async function setup() {
     const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
     parts.defer(async () => void (await app.close()));
     gatewayRoutes(app, {
+      findEntries: async () => ({ entries: [], failed: [] }),
       authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
+      db: t.db,
       sessions,
       upstreams,
       urls,
@@ -130,6 +134,12 @@ export async function setup() {
       limiter: localLimiter(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
       limiterTimeoutMs: longMs,
+      serveStaff: () => ({
+        service: "gateway-bff",
+        reads: t.db,
+        deadLetters: [],
+        overview: () => Promise.reject(new Error()),
+      }),
       onError,
     });
     return app;

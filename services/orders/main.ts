@@ -4,16 +4,19 @@ import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
+import { resolveOrderAsStaff } from "./commands/resolve-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
-import { readOrderDelays } from "./store/backlog.ts";
+import { ordersAudit } from "./store/audit-rules.ts";
+import { readOrderDelays, readOrderNeeds } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
+import { orderLookups } from "./store/why.ts";
 import {
   countAccepted,
   countCommands,
@@ -27,7 +30,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
@@ -42,7 +45,10 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
     { table: followedOrders.table, lookup: ["order_row_id"] },
   ],
   delays: readOrderDelays,
+  needs: readOrderNeeds,
   retention: () => [endedOrders, endedLedger],
+  audited: ordersAudit,
+  explains: orderLookups,
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
       orders: topicOf("outbox_orders"),
@@ -96,6 +102,10 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
         cancelOrder: cancelOrder(cancelling),
         cancelAllOrders: cancelAllOrders(cancelling),
         limitsOf: exposureLimits(instruments),
+        resolveOrderAsStaff: resolveOrderAsStaff(db, () => {
+          wakeups.signal(topics.orders);
+          wakeRelay();
+        }),
         setTradingState: setTradingState(trading),
         setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });

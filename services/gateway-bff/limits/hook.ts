@@ -9,7 +9,16 @@
  * A read is counted while it runs, and refused before its response is sent: counting adds nothing to its time. What this process knows
  * to be over the limit never runs, so a flood causes no work. Everything else is counted first.
  */
-import { type HttpApp, perSecond, problems } from "@todoke/http";
+import {
+  burstSize,
+  type HttpApp,
+  type LimitDecision,
+  type LimitItem,
+  perSecond,
+  problems,
+  setLimitHeaders,
+  toRateLimitProblem,
+} from "@todoke/http";
 import type { Problem } from "@todoke/kernel/problem";
 import { withTimeout } from "@todoke/kernel/worker";
 import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
@@ -18,10 +27,7 @@ import { isSafe } from "../guard/csrf.ts";
 import { countLimited } from "../telemetry.ts";
 import { clientAddress } from "./address.ts";
 import { FloodingUsers } from "./flooding-users.ts";
-import { burstSize } from "./gcra.ts";
-import { setLimitHeaders, toRateLimitProblem } from "./headers.ts";
 import { InFlight } from "./in-flight.ts";
-import type { Item, LimitDecision } from "./index.ts";
 import type { LocalLimiter } from "./local-limiter.ts";
 
 export interface LimitOptions {
@@ -39,7 +45,7 @@ interface Cost {
   readonly limit: LimitClass;
   readonly units: number;
   /** The limit over all requests of its address. */
-  readonly address: Item;
+  readonly address: LimitItem;
   /** Whether it has been counted, or is being counted. */
   isCounted: boolean;
   /** The count of a read that runs. */
@@ -171,7 +177,11 @@ function toCost(request: FastifyRequest, limits: Limits): Cost {
   return { limit, units, address: ofAddress, isCounted: probes.has(url), leave: () => {} };
 }
 
-function toItems(userId: string | undefined, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
+function toItems(
+  userId: string | undefined,
+  { limit, units, address }: Cost,
+  { classes }: Limits,
+): readonly LimitItem[] {
   const whose = userId === undefined ? address.key : `user/${userId}`;
   return [{ key: `${whose}/${limit}`, units, policy: classes[limit] }, address];
 }

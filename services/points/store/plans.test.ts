@@ -7,7 +7,7 @@ import { existingTransactionsSql } from "./existing-transactions.ts";
 import { cancelPendingSql, insertReservationsSql, lockReservationSql } from "./insert-reservations.ts";
 import { loadAccountsSql } from "./load-accounts.ts";
 import { affectedUsersSql, lockRootsSql } from "./lock-roots.ts";
-import { lockReservationsSql, markFailedSql, markGrantedSql } from "./settle-reservations.ts";
+import { lockDueReservationsSql, lockReservationsSql, markFailedSql, markGrantedSql } from "./settle-reservations.ts";
 import { statementSql } from "./statement.ts";
 import { usersWithExpiredSql } from "./users-with-expired.ts";
 import { writeLedgerSql } from "./write-ledger.ts";
@@ -80,6 +80,7 @@ const reservationProbes: Probes = [
   [dispatchDueSql, ["all of point_reservations_sent", "point_reservations_due"]],
   [redispatchOverdueSql, ["point_reservations_sent"]],
   [lockReservationsSql, [key]],
+  [lockDueReservationsSql, ["point_reservations_due"]],
   [markGrantedSql, [key]],
   [markFailedSql, [key]],
   [lockDueScheduleSql, ["point_schedules_due"]],
