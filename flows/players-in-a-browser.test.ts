@@ -243,7 +243,7 @@ inBrowser("the page loads nothing from other origins, and one API reference show
   };
   await expect.poll(ready).toBe(6);
   await page.goto(`${setup.origin}/docs`);
-  await page.getByText("Todoke gateway-bff").first().waitFor();
+  await page.getByText("All operations of").first().waitFor();
   expect([...asked]).toEqual([setup.origin]);
   for (const name of ["account", "entitlement", "notification", "matchmaking", "points"]) {
     expect((await fetchInPage(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
