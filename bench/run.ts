@@ -8,6 +8,7 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { EngineNotFound, findEngine } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
+import { costPerCommand } from "./costs.ts";
 import { fillWithOldRows, finishAndVacuum, openDatabase } from "./databases.ts";
 import { gatewayReads } from "./gateway.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
@@ -123,6 +124,7 @@ function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
       startedEngines.redis ??= await engine("redis");
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: startedEngines.redis.url });
     },
+    costs: () => costPerCommand(postgres.url),
     points: () => changesOverHttp(postgres.url),
     "points-drain": () => drainDueReservations(postgres.url),
     "points-delay": async () => {

@@ -1,7 +1,8 @@
 /** Audits of a service's own tables, at an interval, by one of its processes. */
+
+import type { HttpApp } from "@todoke/http";
 import { type AuditSpec, auditLive, startAudits } from "@todoke/kernel/audit";
 import { openDb } from "@todoke/kernel/db";
-import type { FastifyBaseLogger } from "fastify";
 import type { CommonSettings } from "./common-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -10,7 +11,7 @@ export interface LiveAudits {
   readonly schema: string;
   readonly common: CommonSettings;
   readonly specs: readonly AuditSpec[];
-  readonly log: FastifyBaseLogger;
+  readonly log: HttpApp["log"];
 }
 
 /** A million rows take some seconds. */

@@ -1,7 +1,7 @@
 /**
  * What a file may import, by its folder. docs/style.md explains why.
  *
- *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts
+ *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts      gateway-bff → console
  *   cli, scripts, bench, chaos, flows → all
  */
 import { posix } from "node:path";
@@ -36,6 +36,7 @@ interface FileContext {
 /** Packages that a package may import. Folders that are not listed (cli, scripts, bench, chaos, flows) may import all. */
 const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   { from: /^packages\/contracts$/, to: /^$/, reason: "contracts imports nothing of ours" },
+  { from: /^packages\/client$/, to: /^$/, reason: "client imports nothing of ours" },
   { from: /^packages\/engines$/, to: /^$/, reason: "engines imports nothing of ours" },
   { from: /^packages\/identity$/, to: /^$/, reason: "identity imports nothing of ours" },
   { from: /^packages\/kernel$/, to: /^$/, reason: "kernel imports nothing of ours" },
@@ -46,6 +47,12 @@ const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; rea
     from: /^packages\/service$/,
     to: /^packages\/(http|kernel|contracts)$/,
     reason: "service imports http, kernel and contracts only",
+  },
+  { from: /^console$/, to: /^$/, reason: "the console imports nothing of ours" },
+  {
+    from: /^services\/gateway-bff$/,
+    to: /^(packages\/(service|http|kernel|contracts|redis)|console)$/,
+    reason: "the gateway imports console, service, http, kernel, contracts and redis, and never another service",
   },
   {
     from: /^services\//,
@@ -156,6 +163,12 @@ const rules: readonly Rule[] = [
   function onlyOwnersUseClients(file, module) {
     const known = clients.find(({ client }) => client.test(module));
     return known === undefined || known.owners.test(file.folder) ? undefined : known.reason;
+  },
+
+  function clientRunsInBrowsers(file, module) {
+    if (file.folder !== "packages/client" || file.test || isOurs(module)) return undefined;
+    if (!module.startsWith("node:")) return "packages/client imports no package";
+    return file.path === "packages/client/login.ts" ? undefined : "only the log-in of programs imports node:*";
   },
 
   function withinAllowlist(file, module) {

@@ -8,6 +8,7 @@ export {
   UpdateUserBody,
   UserView,
 } from "./account.ts";
+export { type Example, exampleOf } from "./examples.ts";
 export {
   type Attributes,
   type AttributeValue,
@@ -22,3 +23,4 @@ export {
 } from "./matchmaking.ts";
 export { named, oneOf, orNull } from "./named.ts";
 export { RequestTime } from "./request-time.ts";
+export { AdjustPointsBody, ResolveOrderBody, StaffGrantBody, StaffRevokeBody, TradingStateBody } from "./staff.ts";

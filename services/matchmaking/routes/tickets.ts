@@ -1,29 +1,32 @@
 /** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
 
 import { TicketLimit } from "@todoke/contracts/api";
-import {
-  guarded,
-  type HttpApp,
-  PageQuery,
-  ProblemView,
-  page,
-  parseCursor,
-  type SharedResult,
-  shareReads,
-} from "@todoke/http";
+import { guarded, type HttpApp, PageQuery, page, parseCursor, type SharedResult, shareReads } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { ticketLost, ticketMatched, ticketNotFound } from "../problems.ts";
 import { callingUser } from "./request.ts";
 import { OneTicket, TicketPage, TicketView } from "./schemas.ts";
 
 const players = { user: "any" } as const;
 const defaultLimit = 20;
+const TicketsQuery = Type.Object({ ...PageQuery, limit: TicketLimit });
 const ticketCursor = { parts: ["epochMicros", "text"] } as const;
-const response = { 200: TicketView, 404: ProblemView };
+const response = { 200: TicketView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
   const { authenticate, listTickets, getCurrentTicket, getTicket, cancelTicket, heartbeatTicket } = deps;
+
+  async function listPage(userId: string, query: Static<typeof TicketsQuery>) {
+    const [joinedAtMicros = "", ticketId = ""] = parseCursor(query, ticketCursor) ?? [];
+    const before = query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
+    const { rows, ...next } = await page(
+      { limit: defaultLimit, ...query },
+      { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
+    );
+    return { tickets: rows.map(({ view }) => view), ...next };
+  }
 
   app.get(
     "/v1/matchmaking/tickets",
@@ -32,19 +35,28 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       summary: "List tickets",
       tags: ["Tickets"],
       description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
-      querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
+      querystring: TicketsQuery,
       response: { 200: TicketPage },
     }),
-    async (request) => {
-      const userId = callingUser(request);
-      const [joinedAtMicros = "", ticketId = ""] = parseCursor(request.query, ticketCursor) ?? [];
-      const before = request.query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
-      const { rows, ...next } = await page(
-        { limit: defaultLimit, ...request.query },
-        { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
-      );
-      return { tickets: rows.map(({ view }) => view), ...next };
-    },
+    (request) => listPage(callingUser(request), request.query),
+  );
+
+  app.get(
+    "/v1/admin/users/:user_id/tickets",
+    guarded(
+      authenticate,
+      { staff: "VIEWER" },
+      {
+        operationId: "listUserTickets",
+        summary: "List tickets of a user",
+        tags: ["Tickets"],
+        description: "Returns the tickets of a user in all modes, open and ended ones, the last joined first.",
+        params: Type.Object({ user_id: Type.String({ minLength: 1, maxLength: 128 }) }),
+        querystring: TicketsQuery,
+        response: { 200: TicketPage },
+      },
+    ),
+    (request) => listPage(request.params.user_id, request.query),
   );
 
   app.get(
@@ -56,6 +68,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       description:
         "Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. " +
         "Without either, the response is 204.",
+      refusals: [ticketNotFound],
       response: { 200: TicketView, 204: Type.Null() },
     }),
     async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
@@ -81,6 +94,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Returns a ticket of the caller. A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
         "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
       params: OneTicket,
+      refusals: [ticketLost, ticketNotFound],
       response,
     }),
     async (request) => getTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
@@ -96,7 +110,8 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
         "`ticket-matched`.",
       params: OneTicket,
-      response: { ...response, 409: ProblemView },
+      refusals: [ticketLost, ticketMatched, ticketNotFound],
+      response,
     }),
     async (request) => cancelTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
@@ -112,6 +127,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Keeps a ticket alive. In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
         "ticket; one that has ended is returned as it ended.",
       params: OneTicket,
+      refusals: [ticketLost, ticketNotFound],
       response,
     }),
     async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
