@@ -12,7 +12,7 @@ import {
   shareOf,
 } from "./panel.ts";
 
-export /** FAILED events, dead-lettered events and FAILED notifications of the chosen services. */
+/** FAILED events, dead-lettered events and FAILED notifications of the chosen services. */
 const deadLetters: Panel["targets"] = [
   [`max by (__name__) ({__name__=~"($service)_(outbox_failed|dlq)_current"})`, "{{__name__}}"],
   [`max by (consumer) (todoke_inbox_dead_current{consumer=~"$service"})`, "inbox of {{consumer}}"],
