@@ -9,12 +9,12 @@ const page = readFileSync(join(root, "docs/model/README.md"), "utf8");
 test("every line that the page of the model names is in the model, and its statement in the code", () => {
   const rows = [...page.matchAll(/^\| `(.+?)` \| \[[^\]]+\]\((.+?)\) \| `(.+?)` \|$/gm)];
   expect(rows.length).toBeGreaterThan(15);
-  const unescape = (cell = "") => cell.replaceAll("\\|", "|");
+  const withoutEscapes = (cell = "") => cell.replaceAll("\\|", "|");
   const texts = models.map(readModel);
   for (const [, line, file = "", code] of rows) {
-    expect([line, texts.some((text) => text.includes(unescape(line)))]).toEqual([line, true]);
+    expect([line, texts.some((text) => text.includes(withoutEscapes(line)))]).toEqual([line, true]);
     const source = readFileSync(join(root, "docs/model", file), "utf8");
-    expect([code, source.includes(unescape(code))]).toEqual([code, true]);
+    expect([code, source.includes(withoutEscapes(code))]).toEqual([code, true]);
   }
 });
 
