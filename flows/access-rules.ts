@@ -11,8 +11,11 @@ const usersOrKey: AccessRule = { ...users, key: "read" };
 const entitlementWriters: AccessRule = { key: "entitlements:write" };
 const pointsWriters: AccessRule = { key: "points:write", staff: "ADMIN" };
 const readers: AccessRule = { key: "read", staff: "ADMIN" };
+const gateway: AccessRule = { service: ["gateway-bff"] };
 const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
+
+const viewers: AccessRule = { staff: "VIEWER" };
 
 /** Routes of every service. */
 const common = {
@@ -27,8 +30,10 @@ const common = {
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
   account: {
     ...common,
-    "POST /identities:resolve": { service: ["gateway-bff"] },
-    "GET /display-names": { service: ["gateway-bff"] },
+    "POST /identities:resolve": gateway,
+    "GET /display-names": gateway,
+    "GET /shared-reads/users": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /users/{user_id}": ownOrAdmin,
     "PATCH /users/{user_id}": ownOrAdmin,
     "GET /users/{user_id}/export": ownOrAdmin,
@@ -42,6 +47,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   entitlement: {
     ...common,
+    "GET /shared-reads/entitlements": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
     "POST /v1/entitlements/batch": entitlementWriters,
@@ -51,11 +58,14 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   notification: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/users/{user_id}/inbox": ownOrAdminOrKey,
     "GET /v1/users/{user_id}/inbox/stream": ownOrAdminOrKey,
   },
   matchmaking: {
     ...common,
+    "GET /shared-reads/current-tickets": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
@@ -68,6 +78,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   points: {
     ...common,
+    "GET /shared-reads/balances": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,
     "PUT /point/sub": pointsWriters,
@@ -101,6 +113,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   orders: {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /do/order": traders,
     "GET /do/order/{idempotency_key}": readers,
     "POST /do/order/{idempotency_key}/cancel": traders,
@@ -117,6 +130,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   "gateway-bff": {
     ...common,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /": anyone,
     "GET /page.css": anyone,
     "GET /page.js": anyone,

@@ -22,4 +22,7 @@ grant update (before, after) on account.audit_logs to todoke_account;
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on account.api_keys to todoke_account;
+
+-- The last audit of the tables.
+grant insert, update on account.audits to todoke_account;
 commit;

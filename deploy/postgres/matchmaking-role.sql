@@ -30,4 +30,7 @@ grant insert on matchmaking.redrives to todoke_matchmaking;
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on matchmaking.api_keys to todoke_matchmaking;
+
+-- The last audit of the tables.
+grant insert, update on matchmaking.audits to todoke_matchmaking;
 commit;

@@ -29,4 +29,7 @@ grant insert
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on orders.api_keys to todoke_orders;
+
+-- The last audit of the tables.
+grant insert, update on orders.audits to todoke_orders;
 commit;

@@ -14,6 +14,7 @@ import { migrate } from "./commands/migrate.ts";
 import { orders } from "./commands/orders.ts";
 import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
+import { why } from "./commands/why.ts";
 import { CommandFailed, SettingsError, UsageError } from "./errors.ts";
 import { print, printError, styled } from "./output.ts";
 import { runServiceProcess } from "./processes/index.ts";
@@ -23,7 +24,20 @@ import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop-signal.ts";
 import { suggest } from "./suggest.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, config, keys, dead, audit, orders, match, doctor, version];
+const commands: readonly Command[] = [
+  dev,
+  serve,
+  migrate,
+  config,
+  keys,
+  why,
+  dead,
+  audit,
+  orders,
+  match,
+  doctor,
+  version,
+];
 
 export interface CommandLine {
   readonly argv: readonly string[];

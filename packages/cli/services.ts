@@ -1,9 +1,11 @@
 /** The services that this command can run. To add one, add an entry to `services`. Its code is loaded only when it runs. */
+import type { AuditSpec } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
 import type { Delays } from "@todoke/kernel/claims";
 import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { BusRequest, ProcessGroup, ServiceSubjects } from "@todoke/service";
+import type { Lookup } from "@todoke/service/why";
 import { devKey } from "./dev-env.ts";
 import type { ExampleUser } from "./example-user.ts";
 
@@ -35,6 +37,10 @@ export interface Service {
   readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
   /** What users wait for, in its tables. */
   delays?(db: Queryable): Promise<readonly Delays[]>;
+  /** How an id is looked up in its tables. */
+  readonly why?: readonly Lookup[];
+  /** Its rules for `todoke audit`. */
+  readonly audits?: { readonly specs: readonly AuditSpec[]; keptMs(env: Env): number };
   /** What it emits and consumes. */
   readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */

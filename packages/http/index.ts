@@ -64,6 +64,7 @@ export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
+export { type SharedResult, shareReads, UserIds } from "./shared-reads.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

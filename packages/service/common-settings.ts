@@ -40,6 +40,8 @@ export interface CommonSettings {
   /** By the name of the worker. */
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   readonly retention: RetentionSettings;
+  /** The time between two audits; 0: none. */
+  readonly auditMs: number;
 }
 
 export interface SettingsOf {
@@ -91,6 +93,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     roles: readRoles(of, env, errors),
     workers: readWorkers(of, env, errors),
     retention: readRetentionSettings(of, env, errors),
+    auditMs: integerReader(env, errors)(variable("AUDIT_HOURS"), 24, [0, 8_760]) * 60 * 60 * 1_000,
   };
 }
 

@@ -1,10 +1,12 @@
 /** What follows from the declarations of a service: its roles, workers and dead letters, and the parts that it starts for them. */
+import { type AuditSpec, kernelAudit } from "@todoke/kernel/audit";
 import { type Delays, readDelays } from "@todoke/kernel/claims";
 import type { Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { outboxDeadLetters } from "@todoke/kernel/outbox";
 import { startRetention } from "@todoke/kernel/retention";
+import { kernelLookups, type Lookup } from "@todoke/kernel/why";
 import type { ServiceSubjects } from "./buses.ts";
 import type { CommonSettings } from "./common-settings.ts";
 import { inboxRetention, watchInbox } from "./consumes.ts";
@@ -17,7 +19,7 @@ import { workRoutes } from "./work-routes.ts";
 
 type Declarations = Pick<
   ServiceDefinition<never, string, string, never>,
-  "name" | "emits" | "consumes" | "tables" | "roles" | "workers" | "delays"
+  "name" | "emits" | "consumes" | "tables" | "roles" | "workers" | "delays" | "explains" | "audited"
 >;
 
 export interface Declared {
@@ -27,6 +29,9 @@ export interface Declared {
   readonly consumerRole: string;
   readonly workers: readonly string[];
   readonly deadLetters: readonly DeadLetters[];
+  /** How an id is looked up in its tables. */
+  readonly lookups: readonly Lookup[];
+  readonly auditSpecs: readonly AuditSpec[];
 }
 
 export function readDeclarations({
@@ -36,8 +41,14 @@ export function readDeclarations({
   tables = [],
   roles = [],
   workers = [],
+  explains = [],
+  audited,
 }: Declarations): Declared {
   const consumerRole = consumes?.role ?? "consumer";
+  const kernelTables = { emits: emits !== undefined, ...(consumes && { consumer: name }) };
+  const redriven = tables.flatMap(({ table, deadLetters, redrivenAs }) =>
+    deadLetters && redrivenAs ? [{ table: table.table, by: redrivenAs }] : [],
+  );
   return {
     subjects: { emits: emits ?? [], consumes: consumes?.subjects ?? [] },
     roles: [
@@ -52,6 +63,11 @@ export function readDeclarations({
       ...(emits ? [outboxDeadLetters] : []),
       ...tables.flatMap((table) => table.deadLetters ?? []),
       ...(consumes ? [inboxDeadLetters(name)] : []),
+    ],
+    lookups: [...kernelLookups({ ...kernelTables, redriven }), ...explains],
+    auditSpecs: [
+      ...(audited ? [audited] : []),
+      ...kernelAudit({ ...kernelTables, tables: tables.map(({ table }) => table) }),
     ],
   };
 }

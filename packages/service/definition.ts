@@ -1,10 +1,12 @@
 /** What a service declares, and the parts that its `build` gets. */
 import type { Authenticate, DocsPageOptions, Env, HttpApp } from "@todoke/http";
+import type { AuditSpec } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
 import type { Delays } from "@todoke/kernel/claims";
 import type { MigrationSet, Queryable } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
+import type { FoundEntries, Lookup, WhyQuestion } from "@todoke/kernel/why";
 import type { BusRequest, Subject } from "./buses.ts";
 import type { Consumes, EventHandler } from "./consumes.ts";
 import type { ProcessGroup } from "./process-group.ts";
@@ -37,12 +39,18 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly tables?: readonly DeclaredTable[];
   /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
+  /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
+  readonly explains?: readonly Lookup[];
+  /** What holds between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */
+  readonly audited?: AuditSpec;
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
   readonly userAuth?: "session" | "token";
   /** The sources of its API reference, if it shows more than its own. */
-  readonly docs?: (settings: Settings) => DocsPageOptions;
+  readonly docs?: DocsPageOptions;
+  /** Where its own API document is; `/openapi.json` by default. */
+  readonly openapiPath?: `/${string}`;
   /** Its host names, besides those that every service has. */
   readonly hosts?: (settings: Settings) => readonly string[];
   /** Puts the service together, and returns the handler of the events that it consumes. */
@@ -57,11 +65,15 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
+  /** Whether it publishes to one bus only, which is in its database. */
+  readonly isBusInDatabase: boolean;
   /** How long an idempotency key is kept. Keys in `db` are; a service with keys elsewhere has to see to it. */
   readonly idempotencyMs: number;
-  hasRole(role: Role | "api" | "maintenance"): boolean;
+  hasRole(role: Role | "api" | "maintenance" | "consumer" | "worker"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
+  /** What the database knows about an id. */
+  readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /** Its events are relayed as soon as they are committed. */
   readonly outbox: Outbox;
   /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */

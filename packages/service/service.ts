@@ -23,7 +23,9 @@ import type { Delays } from "@todoke/kernel/claims";
 import { type AppliedMigration, directUrlOf, migrate, migrationUrl, openDb, type Queryable } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox, outboxTable } from "@todoke/kernel/outbox";
+import { findEntries, type WhyQuestion } from "@todoke/kernel/why";
 import { shareWakeups } from "@todoke/kernel/worker";
+import { startLiveAudits } from "./audits.ts";
 import { openPublisher } from "./buses.ts";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { startConsumer } from "./consumes.ts";
@@ -41,6 +43,7 @@ import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { openWatchedBuses } from "./watched-buses.ts";
+import { whyPartRoute } from "./why/part-route.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
 /** All packages have the same version. */
@@ -56,7 +59,7 @@ export function service<
   const schema = name.replaceAll("-", "_");
   const sets = [kernelMigrations, httpMigrations, { name, dir: migrations }];
   const declared = readDeclarations(definition);
-  const { subjects, deadLetters } = declared;
+  const { subjects, deadLetters, lookups, auditSpecs } = declared;
 
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
     const errors: string[] = [];
@@ -81,6 +84,16 @@ export function service<
 
     /** What users wait for. Like `dead`, for callers that have the database only. */
     delays: (db: Queryable): Promise<readonly Delays[]> => readAllDelays(definition, db),
+
+    /** How an id is looked up in its tables, for callers that have the database only. */
+    why: lookups,
+
+    /** Its rules for `todoke audit`, for callers that have the database only. */
+    audits: {
+      specs: auditSpecs,
+      /** How long its published events are kept. */
+      keptMs: (env: Env): number => read(env).common.retention.publishedMs,
+    },
 
     /** What it emits and consumes. */
     events: subjects,
@@ -131,6 +144,7 @@ export function service<
         ...appOptions,
         rules: true,
         userAuth: definition.userAuth ?? "token",
+        ...(definition.openapiPath && { openapiPath: definition.openapiPath }),
         bounds: { connectionsMax: common.connectionsMax },
       });
       const watch = (url: string, probe: () => Promise<unknown>) =>
@@ -178,19 +192,28 @@ export function service<
         wakeRelay: () => wakeups.signal(relayTopic),
       };
       startDeclared(definition, runtime, { common, settings });
+      startLiveAudits(runtime, { name, schema, common, specs: auditSpecs, log: app.log });
+      const authenticate = limitKeys(
+        bearerAuthentication({
+          verifyApiKey: apiKeys.find,
+          verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
+        }),
+        { perSecond: common.keyPerSecond },
+      );
+      const whyDb = openDb({ ...whyPool, url: common.databaseUrl, schema, applicationName: `${name} why` });
+      started.defer(() => whyDb.end());
+      const find = (question: WhyQuestion) => findEntries(whyDb, lookups, question);
+      // The gateway puts the parts of all services together.
+      if (runtime.hasRole("api") && definition.userAuth !== "session") whyPartRoute(app, { authenticate, find });
       const handler = await definition.build({
         ...runtime,
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
+        isBusInDatabase: runtime.publisher !== undefined,
         idempotencyMs,
-        authenticate: limitKeys(
-          bearerAuthentication({
-            verifyApiKey: apiKeys.find,
-            verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
-          }),
-          { perSecond: common.keyPerSecond },
-        ),
+        authenticate,
+        findEntries: find,
         outbox: openOutbox({ wakeups, topic: relayTopic }),
         app,
         addReadinessCheck: (what, check) => {
@@ -206,7 +229,7 @@ export function service<
       const serving = await startListeners({
         app,
         debugRoutes,
-        docs: definition.docs?.(settings),
+        docs: definition.docs,
         ops: { ...appOptions, health, metrics },
         settings: common,
         stopping: stopping.signal,
@@ -219,6 +242,9 @@ export function service<
     },
   };
 }
+
+/** Connections are opened when an operator asks. However many ask at once, commands keep theirs. */
+const whyPool = { poolMax: 2, statementTimeoutMs: 2_000 };
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";

@@ -4,6 +4,7 @@ import { readBacklog } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { createMeters, type GaugeValue, gauge, type Metric } from "@todoke/kernel/telemetry";
+import type { LinkKind } from "@todoke/kernel/why";
 import { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
 import type { Runtime } from "./runtime.ts";
 import type { WorkTable } from "./work-routes.ts";
@@ -12,6 +13,8 @@ export interface DeclaredTable extends WorkTable {
   /** Its backlog and age; a table whose service has gauges of its own needs none. */
   readonly gauges?: TableGauges<string>;
   readonly deadLetters?: DeadLetters;
+  /** What the key of a dead letter is to `todoke why`, which shows its redrives. */
+  readonly redrivenAs?: LinkKind;
   /** /debug/ routes for its dead letters. */
   readonly deadLetterRoutes?: (app: HttpApp, deps: DeadLetterDeps) => void;
 }

@@ -22,7 +22,7 @@ import type { Env } from "@todoke/http";
 import { withTimeout } from "@todoke/kernel/worker";
 import { type LogExport, openLogExport } from "./log-export.ts";
 import manifest from "./package.json" with { type: "json" };
-import { unrecordedTraces } from "./trace-ids.ts";
+import { traceIds, unrecordedTraces } from "./trace-ids.ts";
 
 export interface TelemetrySettings {
   /** False with OTEL_SDK_DISABLED=true: no traces, no metrics. */
@@ -118,6 +118,7 @@ function recordedTraces({ otlpEndpoint, sampleRatio }: TelemetrySettings, { reso
   reportFailures(exporter, { what: `traces cannot be exported to ${url}`, onError });
   return new TracerProvider({
     resource,
+    idGenerator: traceIds,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
     // The spans of one busy second; a slow collector loses the rest.
     spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: 20_000, maxExportBatchSize: 2_000 })],

@@ -2,6 +2,7 @@
 import type { Authenticate, Signer } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { connectRedis, createScript } from "@todoke/redis";
+import type { FoundEntries, WhyQuestion } from "@todoke/service/why";
 import type { Settings } from "./config.ts";
 import type { Limiter } from "./limits/index.ts";
 import type { LocalLimiter } from "./limits/local-limiter.ts";
@@ -18,7 +19,7 @@ type RouteSettings = Pick<
   Settings,
   "origin" | "isLoopback" | "nativeRedirects" | "reauthenticateMs" | "limits" | "profileTimeoutMs"
 > &
-  Partial<Pick<Settings, "limiterTimeoutMs">>;
+  Partial<Pick<Settings, "limiterTimeoutMs" | "ordersUrl">>;
 
 export interface Deps extends RouteSettings {
   /** Authenticates players by their session. */
@@ -30,6 +31,8 @@ export interface Deps extends RouteSettings {
   readonly tokenFor: Signer["tokenFor"];
   readonly provider: Provider;
   readonly resolveIdentity: ResolveIdentity;
+  /** What the gateway's own database knows about an id. */
+  readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /** Serves the API documents of the services unless it is false. */
   readonly apiDocs?: boolean;
   /** How long notification may take to start a stream. */

@@ -106,6 +106,7 @@ export async function setup() {
     const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
     parts.defer(async () => void (await app.close()));
     gatewayRoutes(app, {
+      findEntries: async () => ({ entries: [], failed: [] }),
       authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
       sessions,
       upstreams,

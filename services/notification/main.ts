@@ -7,8 +7,10 @@ import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
 import { debugInboxRoutes } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
 import { createSender } from "./senders/index.ts";
+import { notificationAudit } from "./store/audit-rules.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { notifications, sentNotifications } from "./store/notifications.ts";
+import { notificationLookups } from "./store/why.ts";
 import { notificationGauges, observeStreams } from "./telemetry.ts";
 import { openInboxStreams } from "./workers/inbox-streams.ts";
 import { notificationSender, type SendBatch, sendBatch } from "./workers/notification-sender.ts";
@@ -29,10 +31,13 @@ export const notificationService = (openSender = createSender) =>
         lookup: ["user_id"],
         gauges: notificationGauges,
         deadLetters: deadNotifications,
+        redrivenAs: "notification",
         deadLetterRoutes: deadNotificationRoutes,
       },
     ],
     retention: ({ sentKeepMs }) => [sentNotifications(sentKeepMs), redrivenNotifications(sentKeepMs)],
+    audited: notificationAudit,
+    explains: notificationLookups,
     async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
       const topic = topicOf(notifications.table.table);
       const streamsTopic = topicOf("inbox_streams");
@@ -61,4 +66,4 @@ export const notificationService = (openSender = createSender) =>
     },
   });
 
-export const { configErrors, dead, delays, events, migrate, start } = notificationService();
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = notificationService();

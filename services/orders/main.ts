@@ -9,11 +9,13 @@ import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-ins
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
+import { ordersAudit } from "./store/audit-rules.ts";
 import { readOrderDelays } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
+import { orderLookups } from "./store/why.ts";
 import {
   countAccepted,
   countCommands,
@@ -27,7 +29,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configErrors, dead, delays, events, migrate, start } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
@@ -43,6 +45,8 @@ export const { configErrors, dead, delays, events, migrate, start } = service({
   ],
   delays: readOrderDelays,
   retention: () => [endedOrders, endedLedger],
+  audited: ordersAudit,
+  explains: orderLookups,
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
       orders: topicOf("outbox_orders"),

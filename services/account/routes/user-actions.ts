@@ -1,10 +1,19 @@
 /** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
 
 import { ReasonBody, RoleBody, SuspendBody, UserView } from "@todoke/contracts/api";
-import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, sendResponse } from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse } from "@todoke/http";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
+import type { ProblemFactory } from "@todoke/kernel/problem";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
+import {
+  accountInactive,
+  lastAdmin,
+  ownSuspension,
+  suspensionEndInThePast,
+  userDeleted,
+  userNotFound,
+} from "../problems.ts";
 import { ownOrAdmin, requireActorId } from "./request.ts";
 import { OneUser } from "./schemas.ts";
 
@@ -13,6 +22,7 @@ interface UserActionRoute {
   readonly summary: string;
   readonly description: string;
   readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
+  readonly refusals?: readonly ProblemFactory[];
   readonly command: (request: UserActionRequest) => Promise<CommandResponse>;
   readonly allowed?: typeof ownOrAdmin;
 }
@@ -21,7 +31,7 @@ interface UserActionRoute {
 const user = "/:user_id([^/:]+)";
 
 export function userActionRoutes(app: HttpApp, deps: Deps): void {
-  const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
+  const route = (path: string, { body, command, allowed, refusals = [], ...texts }: UserActionRoute) =>
     app.post(
       path,
       guarded(deps.authenticate, allowed ?? { staff: "ADMIN" }, {
@@ -30,7 +40,8 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
         params: OneUser,
         headers: IdempotencyHeaders,
         body,
-        response: { 200: UserView, 404: ProblemView },
+        refusals: [accountInactive, userDeleted, userNotFound, ...refusals],
+        response: { 200: UserView },
       }),
       async (request, reply) => {
         const response = await command({
@@ -47,6 +58,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     summary: "Delete a user",
     description: "Erases all personal data. The id remains and is not used again.",
     body: ReasonBody,
+    refusals: [lastAdmin],
     command: deps.deleteUser,
     allowed: ownOrAdmin,
   });
@@ -56,6 +68,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     description:
       "The suspension ends at `until`, or when an admin reinstates the user. Suspending again replaces both.",
     body: SuspendBody,
+    refusals: [ownSuspension, suspensionEndInThePast],
     command: deps.suspendUser,
   });
   route(`/admin/users${user}::reinstate`, {
@@ -77,6 +90,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     summary: "Revoke the admin role",
     description: "The last active admin cannot give up the role.",
     body: RoleBody,
+    refusals: [lastAdmin],
     command: deps.revokeRole,
   });
 }

@@ -15,7 +15,7 @@ import { type TObject, type TSchema, Type } from "typebox";
 import type { LimitClass } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
+import { changeNotPropagated, reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
 import type { Session } from "../sessions/index.ts";
 import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
@@ -46,6 +46,8 @@ export interface ForwardedRoute {
   readonly idempotent?: true;
   /** It may be retried although it is no GET. */
   readonly repeatable?: true;
+  /** The response has an ETag; so has that of a route that passes If-Match on. */
+  readonly returnsEtag?: true;
   /** It passes If-Match on. */
   readonly conditional?: true;
   /** It cannot be undone, so it needs a fresh login. Changes that only an admin may make always need one. */
@@ -89,6 +91,11 @@ function toSchema(route: ForwardedRoute) {
     creates,
     idempotent,
     conditional,
+    upstream,
+    method,
+    rule,
+    needsFreshLogin,
+    returnsEtag = conditional,
   } = route;
   return {
     operationId,
@@ -101,6 +108,13 @@ function toSchema(route: ForwardedRoute) {
     ...(body && { body }),
     ...(idempotent && { headers: IdempotencyHeaders }),
     ...(conditional && { headers: ConditionalHeaders }),
+    passesOnRefusals: true,
+    refusals: [
+      ...Object.values(upstreamProblems[upstream]),
+      ...(route.afterResponse ? [changeNotPropagated] : []),
+      ...(method !== "GET" && (needsFreshLogin || rule.staff) ? [reauthenticationRequired] : []),
+    ],
+    ...(returnsEtag && { responseHeaders: ["etag" as const] }),
     response: { 200: response, ...(creates && { 201: response }) },
   };
 }

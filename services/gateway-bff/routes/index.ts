@@ -1,6 +1,5 @@
 /** All routes of the gateway, and the hooks that every request passes first. */
 import type { HttpApp } from "@todoke/http";
-import type { UpstreamUrls } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { stripIdentityHeaders } from "../guard/identity-headers.ts";
 import { redirectToOrigin } from "../guard/origin-host.ts";
@@ -10,6 +9,8 @@ import { sendHsts } from "../guard/tls.ts";
 import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
+import { apiDocumentRoutes } from "./api-documents.ts";
+import { describeRefusals } from "./describe-refusals.ts";
 import { forwardRoute } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
 import { loginRoutes } from "./login.ts";
@@ -21,6 +22,7 @@ import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { userRoutes } from "./users.ts";
+import { whyRoute } from "./why.ts";
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -29,6 +31,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   setRequestSource(app, deps.limits);
   decorateSession(app);
   limitRequests(app, deps);
+  describeRefusals(app);
   // After the limits, whose refusals are translated too.
   translateProblems(app);
   loginRoutes(app, deps);
@@ -36,11 +39,14 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes]) forwardRoute(app, deps, route);
   meRoute(app, deps);
   profileRoutes(app, deps);
+  whyRoute(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
-  pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
+  const services = serviceAddresses({ ...deps.urls, orders: deps.ordersUrl });
+  pageRoutes(app, { ...deps, services });
+  if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
 }
 
 /** The address of each deployed service, by its name. */
-export const serviceAddresses = (urls: UpstreamUrls): Record<string, string> =>
+const serviceAddresses = (urls: Readonly<Record<string, URL | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(urls).flatMap(([name, url]) => (url ? [[name, url.origin]] : [])));

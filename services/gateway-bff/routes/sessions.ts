@@ -7,6 +7,7 @@ import { endSession } from "../commands/end-session.ts";
 import type { Deps } from "../deps.ts";
 import { logSecurity } from "../guard/security-log.ts";
 import { sessionUser } from "../guard/session-user.ts";
+import { sessionNotFound } from "../problems.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { Time } from "./schemas.ts";
 
@@ -55,6 +56,7 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       tags: ["Sessions"],
       description: "Logs the client of the session out.",
       params: Type.Object({ session_id: SessionId }),
+      refusals: [sessionNotFound],
       response: { 204: Type.Null() },
     }),
     async (request, reply) => {

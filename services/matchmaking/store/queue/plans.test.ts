@@ -3,7 +3,7 @@ import { genericPlan } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { openPostgresQueue } from "../../queue/postgres/index.ts";
 import { duels, mode, ticketRequest } from "../../queue/testing.ts";
-import { lastMatchSql, lastOpponentsSql, ticketEndSql, userTicketEndsSql, waitsSql } from "../ended-tickets.ts";
+import { lastMatchesSql, lastOpponentsSql, ticketEndSql, userTicketEndsSql, waitsSql } from "../ended-tickets.ts";
 import { recordedEndsSql } from "../ends.ts";
 import { openTestDatabase } from "../testing.ts";
 import { joinSql } from "./join-tickets.ts";
@@ -39,7 +39,7 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
   [recordedEndsSql, ["ticket_ends_pkey"]],
   [ticketEndSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_pkey"]],
   [lastOpponentsSql, ["ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
-  [lastMatchSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
+  [lastMatchesSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
   [userTicketEndsSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_joined"]],
   [userTicketsSql, ["ticket_of_a_user_once_in_a_mode"]],
   [waitsSql, ["ticket_ends_waits"]],
