@@ -16,7 +16,7 @@ import {
 } from "./all-services.ts";
 
 type All = Awaited<ReturnType<typeof startAll>>;
-type Users = Readonly<Record<"alice" | "bob" | "admin" | "suspended", User>>;
+type Users = Readonly<Record<"alice" | "bob" | "admin" | "operator" | "viewer" | "suspended", User>>;
 
 interface Caller {
   readonly name: string;
@@ -43,6 +43,8 @@ function listCallers(service: ServiceName, users: Users, { openSession }: All): 
     user("the player", users.alice),
     user("another player", users.bob),
     user("an admin", users.admin),
+    user("an operator", users.operator),
+    user("a viewer", users.viewer),
     ...(atGateway ? [user("a suspended player", users.suspended, { suspended: true })] : []),
     {
       name: "the gateway",
@@ -123,6 +125,8 @@ test("every route has the access rule of the table, and rejects every other call
     alice: await all.createUser("alice"),
     bob: await all.createUser("bob"),
     admin: await all.createUser("admin"),
+    operator: await all.createUser("operator"),
+    viewer: await all.createUser("viewer"),
     suspended: await all.createUser("suspended"),
   };
   await all.db.query(
@@ -149,6 +153,9 @@ test("every route has the access rule of the table, and rejects every other call
   expect(sentCount).toBeGreaterThan(500);
 }, 300_000);
 
+/** Of what every service has for staff. */
+const sharedCommands = "../packages/service/staff";
+
 /**
  * `grantEntitlement` is in commands/grant-entitlement.ts of its service, which exports a function of that name. The second path
  * of a command has the suffix V1.
@@ -156,10 +163,11 @@ test("every route has the access rule of the table, and rejects every other call
 function isCommand(service: ServiceName, operationId: string): boolean {
   const name = operationId.replace(/V1$/, "");
   const file = `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.ts`;
-  const path = new URL(`../services/${service}/commands/${file}`, import.meta.url);
-  return (
-    existsSync(path) && new RegExp(`^export (async )?(function|const) ${name}\\b`, "m").test(readFileSync(path, "utf8"))
+  const paths = [`../services/${service}/commands`, sharedCommands].map(
+    (folder) => new URL(`${folder}/${file}`, import.meta.url),
   );
+  const exported = new RegExp(`^export (async )?(function|const) ${name}\\b`, "m");
+  return paths.some((path) => existsSync(path) && exported.test(readFileSync(path, "utf8")));
 }
 
 test("every route that changes something has a command of the same name", () => {

@@ -84,6 +84,8 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
       .join(),
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", signingKey)),
     ACCOUNT_ADMINS: `${provider} admin`,
+    ACCOUNT_OPERATORS: `${provider} operator`,
+    ACCOUNT_VIEWERS: `${provider} viewer`,
     GATEWAY_BFF_TOKEN_KEY: formatSigningKey(signingKey),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),

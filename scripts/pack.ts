@@ -20,6 +20,13 @@ run(join(root, "node_modules/.bin/tsc"), ["-p", "scripts/pack/tsconfig.json", "-
 const staged = findPackages(root).map((folder) =>
   stagePackage({ root, folder, build: join(dist, "build"), target: join(dist, "staged") }),
 );
+run(join(root, "node_modules/.bin/vite"), [
+  "build",
+  "console",
+  "--outDir",
+  join(dist, "staged/console/dist"),
+  "--emptyOutDir",
+]);
 const packed = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", tarballs, ...staged]));
 for (const { filename, files, size } of packed)
   console.log(`${filename}   ${files.length} files, ${Math.round(size / 1024)} KB`);

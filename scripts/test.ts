@@ -59,6 +59,7 @@ async function main(): Promise<void> {
 
 async function staticChecks(): Promise<void> {
   await step("types", () => check(["tsc"], signal));
+  await step("types of the console", () => check(["tsc", "-p", "console"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip", "--cache"], signal));
 }

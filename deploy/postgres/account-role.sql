@@ -20,6 +20,10 @@ grant insert, update, delete on account.outbox_events, account.idempotency_keys 
 grant insert on account.audit_logs, account.redrives to todoke_account;
 grant update (before, after) on account.audit_logs to todoke_account;
 
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on account.staff_acts to todoke_account;
+grant insert, update, delete on account.dead_letter_batches, account.console_samples to todoke_account;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on account.api_keys to todoke_account;
 

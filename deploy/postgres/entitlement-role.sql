@@ -19,6 +19,10 @@ grant execute
   on function entitlement.make_entitlement_audit_months, entitlement.drop_entitlement_audit_months
   to todoke_entitlement;
 
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on entitlement.staff_acts to todoke_entitlement;
+grant insert, update, delete on entitlement.dead_letter_batches, entitlement.console_samples to todoke_entitlement;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on entitlement.api_keys to todoke_entitlement;
 

@@ -22,6 +22,13 @@ grant insert, update, delete
 -- Append-only.
 grant insert on gateway_bff.redrives to todoke_gateway_bff;
 
+-- Keys of the acts of staff, removed by age.
+grant insert, update, delete on gateway_bff.idempotency_keys to todoke_gateway_bff;
+
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on gateway_bff.staff_acts to todoke_gateway_bff;
+grant insert, update, delete on gateway_bff.dead_letter_batches, gateway_bff.console_samples to todoke_gateway_bff;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on gateway_bff.api_keys to todoke_gateway_bff;
 

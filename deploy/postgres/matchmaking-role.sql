@@ -28,6 +28,10 @@ grant insert, update, delete
 -- Append-only.
 grant insert on matchmaking.redrives to todoke_matchmaking;
 
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on matchmaking.staff_acts to todoke_matchmaking;
+grant insert, update, delete on matchmaking.dead_letter_batches, matchmaking.console_samples to todoke_matchmaking;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on matchmaking.api_keys to todoke_matchmaking;
 

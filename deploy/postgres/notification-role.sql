@@ -17,6 +17,13 @@ grant insert, update, delete
 -- Append-only.
 grant insert on notification.redrives to todoke_notification;
 
+-- Keys of the acts of staff, removed by age.
+grant insert, update, delete on notification.idempotency_keys to todoke_notification;
+
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on notification.staff_acts to todoke_notification;
+grant insert, update, delete on notification.dead_letter_batches, notification.console_samples to todoke_notification;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on notification.api_keys to todoke_notification;
 

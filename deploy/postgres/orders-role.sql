@@ -27,6 +27,10 @@ grant insert
   on orders.order_fills, orders.order_status_history, orders.trading_state_audit, orders.order_resolutions, orders.redrives
   to todoke_orders;
 
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on orders.staff_acts to todoke_orders;
+grant insert, update, delete on orders.dead_letter_batches, orders.console_samples to todoke_orders;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on orders.api_keys to todoke_orders;
 

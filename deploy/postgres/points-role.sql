@@ -22,6 +22,10 @@ grant insert, update, delete on points.processed_events, points.inbox_attempts, 
 -- Append-only: posted transactions cannot be changed or deleted, and the trigger that forbids it cannot be dropped.
 grant insert on points.point_transactions, points.redrives to todoke_points;
 
+-- Staff: acts are append-only; batches of dead letters and samples are removed by age.
+grant insert on points.staff_acts to todoke_points;
+grant insert, update, delete on points.dead_letter_batches, points.console_samples to todoke_points;
+
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on points.api_keys to todoke_points;
 

@@ -87,8 +87,12 @@ const routesOf = (service: string, document: ApiDocument): Route[] =>
     })),
   );
 
+/** How a document says that only the gateway may call an operation (describeRule of packages/http). */
+const forGateway = /Allowed for gateway-bff\.$/;
+
 /** Redirects, pages and forms are for browsers and identity providers. */
 function isForPrograms({ operation }: Route): boolean {
+  if (forGateway.test(operation.description ?? "")) return false;
   const types = successes(operation).flatMap(({ content = {} }) => Object.keys(content));
   const sends = Object.keys(operation.requestBody?.content ?? { "application/json": {} });
   const hasSuccess = Object.keys(operation.responses).some((status) => status.startsWith("2"));

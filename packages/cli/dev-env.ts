@@ -23,8 +23,8 @@ export function demoIssuer(given: Env): string | undefined {
   return `http://127.0.0.1:${getProviderPort(given).number}`;
 }
 
-/** The demo user who is an admin. */
-const demoAdmin = "admin";
+/** The demo users who are staff, by the variable that gives them their role. */
+const demoStaff = { ACCOUNT_ADMINS: "admin", ACCOUNT_OPERATORS: "olive", ACCOUNT_VIEWERS: "vera" };
 
 export interface DevParts {
   readonly databaseUrl: string;
@@ -46,7 +46,12 @@ export function devEnv(given: Env, { databaseUrl, issuer, secrets, services }: D
     ...(given.GATEWAY_BFF_TOKEN_KEY || given.TODOKE_TOKEN_KEYS ? {} : { GATEWAY_BFF_TOKEN_KEY, TODOKE_TOKEN_KEYS }),
     ...(issuer && { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: "todoke", OIDC_CLIENT_SECRET }),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value)),
-    ACCOUNT_ADMINS: joinEntries(given.ACCOUNT_ADMINS, issuer && `${issuer} ${demoAdmin}`),
+    ...Object.fromEntries(
+      Object.entries(demoStaff).map(([name, subject]) => [
+        name,
+        joinEntries(given[name], issuer && `${issuer} ${subject}`),
+      ]),
+    ),
     DATABASE_URL: databaseUrl,
     TODOKE_DEV: "true",
     TODOKE_API_KEYS: joinEntries(given.TODOKE_API_KEYS, given.DATABASE_URL ? undefined : devKeyEntry),

@@ -140,6 +140,14 @@ test("a command without a key is sent again only if it was not carried out", asy
   expect(batch.sent).toHaveLength(2);
 });
 
+test("what an earlier attempt may have deleted is not reported as never found", async () => {
+  const { fetch, sent } = fakeFetch(lost, problem(404, "session-not-found"));
+  const me = createClient({ gateway: "https://play.example", session: "tds_1", fetch, retryBaseMs: 1 });
+  expect(await endOf(me.gateway.endSession({ session_id: "s" }))).toBeInstanceOf(OutcomeUnknown);
+  expect(sent).toHaveLength(2);
+  expect(isProblem(await endOf(me.gateway.endSession({ session_id: "s" })), "session-not-found")).toBe(true);
+});
+
 test("a read is retried, and ends with its own error", async () => {
   const { todoke, sent } = setup(lost, cutBody, json({ balance: 1 }));
   expect(await todoke.points.getBalance({ user_id: "u_1" })).toEqual({ balance: 1n });

@@ -54,7 +54,7 @@ export async function execute<Data>(
       return result.kind === "problem" ? result.problem : new NoAnswer(operation.name, { attempts, cause });
     };
     if (result.kind === "problem" && result.problem.status === 500) internalErrors++;
-    mayHaveActed = !isDefinite(result, mayHaveActed);
+    mayHaveActed = !isDefinite(operation, result, mayHaveActed);
     const canRepeat = !signal?.aborted && internalErrors <= internalErrorsMax && isRetryable(operation, result);
     const waitMs = pauseMs(result, attempts, context.retryBaseMs);
     if (!canRepeat || waitMs >= leftMs()) throw end(causeOf(result));
@@ -78,14 +78,15 @@ const nothingChanged: ReadonlySet<string> = new Set([
 
 /**
  * Whether the call certainly had no effect. After a lost attempt only an answer that came after the look-up of the key proves
- * that: a rejection for want of rights, or because of load, comes before.
+ * that: a rejection for want of rights, or because of load, comes before. Without a key the first attempt may be the reason for a
+ * refusal: what it deleted is not found.
  */
-function isDefinite(failure: Failure, mayHaveActed: boolean): boolean {
+function isDefinite({ hasKey }: Operation, failure: Failure, mayHaveActed: boolean): boolean {
   if (failure.kind === "lost") return false;
   const { status, code, retryAfterMs } = failure.problem;
   if (status === 409 && retryAfterMs !== undefined) return false;
   if (!mayHaveActed) return status < 500 || (status === 503 && nothingChanged.has(code));
-  return failure.isOurs && status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status);
+  return hasKey && failure.isOurs && status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status);
 }
 
 /** Whether to send the request again. */

@@ -66,6 +66,16 @@ export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
 export { type SharedResult, shareReads, UserIds } from "./shared-reads.ts";
 export {
+  type ActPage,
+  type ListedAct,
+  recordStaffAct,
+  type StaffAct,
+  type StaffActor,
+  selectStaffActs,
+  staffActor,
+} from "./staff-acts.ts";
+export { StaticText } from "./static-text.ts";
+export {
   formatSigningKey,
   formatVerifyingKey,
   newSigningKey,

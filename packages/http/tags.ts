@@ -12,5 +12,6 @@ export const tags = {
   Queues: "The modes in which players can be matched.",
   Tickets: "Requests to play, from joining a queue until the match.",
   Notifications: "The inbox of a user, as a list and as a stream.",
-  Operations: "Backlogs and dead letters, for operators. Served on the ops listener only, except in development.",
+  Operations:
+    "Backlogs, dead letters and the audit log. Routes under /v1/admin are for staff; all others are served on the ops listener only, except in development.",
 } as const;

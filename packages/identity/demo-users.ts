@@ -26,4 +26,20 @@ export const demoUsers: readonly User[] = [
     emailVerified: true,
     locale: "en",
   },
+  {
+    username: "olive",
+    password: "olive-demo",
+    name: "Olive Operator",
+    email: "olive@example.com",
+    emailVerified: true,
+    locale: "en",
+  },
+  {
+    username: "vera",
+    password: "vera-demo",
+    name: "Vera Viewer",
+    email: "vera@example.com",
+    emailVerified: true,
+    locale: "en",
+  },
 ];

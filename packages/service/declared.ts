@@ -5,7 +5,7 @@ import type { Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { outboxDeadLetters } from "@todoke/kernel/outbox";
-import { startRetention } from "@todoke/kernel/retention";
+import { retentionPolicies, startRetention } from "@todoke/kernel/retention";
 import { kernelLookups, type Lookup } from "@todoke/kernel/why";
 import type { ServiceSubjects } from "./buses.ts";
 import type { CommonSettings } from "./common-settings.ts";
@@ -14,6 +14,7 @@ import type { ServiceDefinition } from "./definition.ts";
 import { discardRoutes } from "./discard-routes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
 import type { Runtime } from "./runtime.ts";
+import { finishedBatches, oldSamples } from "./staff/index.ts";
 import { startTable } from "./tables.ts";
 import { workRoutes } from "./work-routes.ts";
 
@@ -97,6 +98,9 @@ export function startDeclared<Settings>(
     ...(definition.retention?.(settings) ?? []),
     ...(emits ? outboxRetention(common.retention) : []),
     ...(consumes ? inboxRetention(common.retention) : []),
+    retentionPolicies.idempotencyKeys(),
+    finishedBatches,
+    oldSamples,
   ];
   if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
   if (emits) startOutbox(runtime);

@@ -12,6 +12,8 @@ import type { Consumes, EventHandler } from "./consumes.ts";
 import type { ProcessGroup } from "./process-group.ts";
 import type { Check } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
+import type { ServeStaff } from "./serve-staff.ts";
+import type { Need } from "./staff/index.ts";
 import type { DeclaredTable } from "./tables.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -39,6 +41,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly tables?: readonly DeclaredTable[];
   /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
+  /** What needs a person, besides dead letters and what users wait for. */
+  readonly needs?: (db: Queryable) => Promise<readonly Need[]>;
   /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
   readonly explains?: readonly Lookup[];
   /** What holds between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */
@@ -74,6 +78,11 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly authenticate: Authenticate;
   /** What the database knows about an id. */
   readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
+  /**
+   * Registers the routes that every service has for staff. A service whose users have sessions calls it, with its own
+   * authentication; of all others they are registered with theirs.
+   */
+  readonly serveStaff: ServeStaff;
   /** Its events are relayed as soon as they are committed. */
   readonly outbox: Outbox;
   /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */

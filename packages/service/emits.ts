@@ -9,10 +9,8 @@ import type { Runtime } from "./runtime.ts";
 
 export const outboxWork = { table: outboxClaims.table };
 
-/** Idempotency keys too: a service that emits has commands. */
 export const outboxRetention = ({ publishedMs }: RetentionSettings): readonly RetentionPolicy[] => [
   retentionPolicies.publishedEvents(publishedMs),
-  retentionPolicies.idempotencyKeys(),
 ];
 
 export function startOutbox(runtime: Runtime): void {

@@ -23,9 +23,21 @@ export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+export type { ServeStaff, StaffReads } from "./serve-staff.ts";
 export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
 export { service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
+export { type Need, readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export { KeysQuery, keyFields, readKeys } from "./staff/key-routes.ts";
+export { Need as NeedView, ServiceOverview as ServiceOverviewView } from "./staff/overview.ts";
+export {
+  BatchBody,
+  FilterQuery as DeadLetterFilterQuery,
+  GroupsView as DeadLetterGroupsView,
+  ListQuery as DeadLetterListQuery,
+  RowsBody as DeadLetterActBody,
+  StaffActView,
+} from "./staff/views.ts";
 export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, type TableGauges, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";

@@ -41,6 +41,7 @@ import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.t
 import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
+import { createServeStaff, startStaffWork } from "./serve-staff.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { openWatchedBuses } from "./watched-buses.ts";
 import { whyPartRoute } from "./why/part-route.ts";
@@ -192,6 +193,10 @@ export function service<
         wakeRelay: () => wakeups.signal(relayTopic),
       };
       startDeclared(definition, runtime, { common, settings });
+      startStaffWork(runtime, {
+        deadLetters,
+        collect: common.telemetry.enabled ? () => telemetry.collect() : undefined,
+      });
       startLiveAudits(runtime, { name, schema, common, specs: auditSpecs, log: app.log });
       const authenticate = limitKeys(
         bearerAuthentication({
@@ -200,11 +205,22 @@ export function service<
         }),
         { perSecond: common.keyPerSecond },
       );
-      const whyDb = openDb({ ...whyPool, url: common.databaseUrl, schema, applicationName: `${name} why` });
-      started.defer(() => whyDb.end());
-      const find = (question: WhyQuestion) => findEntries(whyDb, lookups, question);
+      const reads = openDb({ ...staffPool, url: common.databaseUrl, schema, applicationName: `${name} staff` });
+      started.defer(() => reads.end());
+      const find = (question: WhyQuestion) => findEntries(reads, lookups, question);
+      const serveStaff = createServeStaff(runtime, {
+        app,
+        reads,
+        deadLetters,
+        health,
+        delays: (on) => readAllDelays(definition, on),
+        needs: definition.needs,
+      });
       // The gateway puts the parts of all services together.
-      if (runtime.hasRole("api") && definition.userAuth !== "session") whyPartRoute(app, { authenticate, find });
+      if (runtime.hasRole("api") && definition.userAuth !== "session") {
+        whyPartRoute(app, { authenticate, find });
+        serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
+      }
       const handler = await definition.build({
         ...runtime,
         settings,
@@ -214,6 +230,7 @@ export function service<
         idempotencyMs,
         authenticate,
         findEntries: find,
+        serveStaff,
         outbox: openOutbox({ wakeups, topic: relayTopic }),
         app,
         addReadinessCheck: (what, check) => {
@@ -243,8 +260,8 @@ export function service<
   };
 }
 
-/** Connections are opened when an operator asks. However many ask at once, commands keep theirs. */
-const whyPool = { poolMax: 2, statementTimeoutMs: 2_000 };
+/** Connections are opened when staff looks at the service. However many do, commands keep theirs. */
+const staffPool = { poolMax: 2, statementTimeoutMs: 2_000 };
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";

@@ -45,7 +45,7 @@ test.each(services)(
   async (service) => {
     const { events } = await import(`@todoke/${service}`);
     const unused = [
-      ...(events.emits.length > 0 ? [] : ["idempotency_keys", "outbox_events"]),
+      ...(events.emits.length > 0 ? [] : ["outbox_events"]),
       ...(events.consumes.length > 0 ? [] : ["inbox_attempts", "inbox_dlq", "processed_events"]),
       "schema_migrations",
     ];
@@ -64,7 +64,10 @@ const removedByAge: Readonly<Record<string, readonly string[]>> = {
 test.each(services)("%s can run its retention: delete rows, and lock them first", async (service) => {
   const { events } = await import(`@todoke/${service}`);
   const tables = [
-    ...(events.emits.length > 0 ? ["idempotency_keys", "outbox_events"] : []),
+    "idempotency_keys",
+    "dead_letter_batches",
+    "console_samples",
+    ...(events.emits.length > 0 ? ["outbox_events"] : []),
     ...(events.consumes.length > 0 ? ["inbox_attempts", "inbox_dlq", "processed_events"] : []),
     ...(removedByAge[service] ?? []),
   ];

@@ -22,12 +22,17 @@ interface StageOptions {
 
 /** All workspaces, as git knows them. */
 export const findPackages = (root: string): readonly string[] =>
-  listFiles(root, "packages/*/package.json", "services/*/package.json").map((file) => dirname(file));
+  listFiles(root, "packages/*/package.json", "services/*/package.json", "console/package.json").map((file) =>
+    dirname(file),
+  );
 
 /** Test code is not published. */
 const isForTests = (path: string): boolean => /\.test\.ts$|(^|\/)testing|(^|\/)conformance/.test(path);
-/** Read by our own tools only. */
-const isOwn = (path: string): boolean => /(^|\/)package\.json$|\.proto$|buf\.yaml$|\.binpb$/.test(path);
+/** Read by our own tools only. Of the console a package has what Vite builds from its sources. */
+const isOwn = (path: string): boolean =>
+  /(^|\/)package\.json$|\.proto$|buf\.yaml$|\.binpb$|^console\/(app\/|build\.ts|index\.html|tsconfig\.json|vite\.config\.ts)/.test(
+    path,
+  );
 
 export function stagePackage({ root, folder, build, target }: StageOptions): string {
   const staged = join(target, folder);

@@ -1,21 +1,37 @@
 /** The settings that only this service has. */
-import { readList } from "@todoke/http";
+import { readList, type StaffRole, staffRoles } from "@todoke/http";
 import type { Env } from "@todoke/service";
 import type { IdentityName } from "./store/identities.ts";
 
-export interface Settings {
-  /** Identities that get the role ADMIN whenever they log in: the first admin, and recovery when there is none left. */
-  readonly admins: readonly IdentityName[];
+/** An identity that gets the role whenever it logs in. */
+export interface StaffIdentity extends IdentityName {
+  readonly role: StaffRole;
 }
+
+export interface Settings {
+  /** The first staff, and recovery when there is no admin left. */
+  readonly staff: readonly StaffIdentity[];
+}
+
+/** The variables that list the identities of each role. */
+export const staffVariables: Readonly<Record<StaffRole, string>> = {
+  VIEWER: "ACCOUNT_VIEWERS",
+  OPERATOR: "ACCOUNT_OPERATORS",
+  ADMIN: "ACCOUNT_ADMINS",
+};
 
 const entryPattern = /^(\S{1,256}) (\S{1,255})$/;
 
 export function readSettings(env: Env, errors: string[]): Settings {
-  const admins = readList(env.ACCOUNT_ADMINS).flatMap((entry, index) => {
+  return { staff: staffRoles.flatMap((role) => readIdentities(role, env, errors)) };
+}
+
+function readIdentities(role: StaffRole, env: Env, errors: string[]): StaffIdentity[] {
+  const variable = staffVariables[role];
+  return readList(env[variable]).flatMap((entry, index) => {
     const [, provider, subject] = entryPattern.exec(entry) ?? [];
-    if (provider && subject) return [{ provider, subject }];
-    errors.push(`ACCOUNT_ADMINS: entry ${index + 1} should be <provider> <subject>, with one space between them`);
+    if (provider && subject) return [{ provider, subject, role }];
+    errors.push(`${variable}: entry ${index + 1} should be <provider> <subject>, with one space between them`);
     return [];
   });
-  return { admins };
 }

@@ -18,7 +18,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
   async build({ settings, hasRole, app, db, outbox, wakeRelay, authenticate, use, onError }) {
     if (hasRole("maintenance")) use(startExpiry({ db, outbox, onError }));
     if (hasRole("api")) {
-      const commands = createCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
+      const commands = createCommands({ db, outbox, staff: settings.staff, onCommitted: wakeRelay });
       accountRoutes(app, { db, authenticate, ...commands });
     }
   },

@@ -46,14 +46,14 @@ export async function setup() {
   /** Another process of the service. Processes share only the database. */
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "account", version: "0", log: { level: "silent" } });
-    const admins = [{ provider, subject: adminSubject }];
+    const staff = [{ provider, subject: adminSubject, role: "ADMIN" }] as const;
     accountRoutes(app, {
       db,
       authenticate,
       ...createCommands({
         db,
         outbox: openOutbox(),
-        admins,
+        staff,
         onCommitted: () => {},
         waitMs: longTimeouts.lockTimeoutMs,
       }),

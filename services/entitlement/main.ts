@@ -4,6 +4,7 @@ import { readSettings } from "./config.ts";
 import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
+import { staffRoutes } from "./routes/staff.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
 import { entitlementAudit } from "./store/audit-rules.ts";
 import { entitlementLookups } from "./store/why.ts";
@@ -30,6 +31,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
       entitlementRoutes(app, deps);
       batchRoute(app, deps);
       userEntitlementRoutes(app, deps);
+      staffRoutes(app, deps);
     }
   },
 });

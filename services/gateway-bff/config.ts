@@ -207,5 +207,6 @@ function readUpstreams(env: Env, read: ReturnType<typeof urlReader>, errors: str
     notification: read("NOTIFICATION_URL"),
     matchmaking: read("MATCHMAKING_URL"),
     points: read("POINTS_URL"),
+    orders: read("ORDERS_URL"),
   };
 }

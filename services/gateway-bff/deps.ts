@@ -2,6 +2,7 @@
 import type { Authenticate, Signer } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { connectRedis, createScript } from "@todoke/redis";
+import type { ServeStaff } from "@todoke/service";
 import type { FoundEntries, WhyQuestion } from "@todoke/service/why";
 import type { Settings } from "./config.ts";
 import type { Limiter } from "./limits/index.ts";
@@ -24,6 +25,7 @@ type RouteSettings = Pick<
 export interface Deps extends RouteSettings {
   /** Authenticates players by their session. */
   readonly authenticate: Authenticate;
+  readonly db: Db;
   readonly sessions: SessionStore;
   readonly limiter: LocalLimiter;
   readonly upstreams: Upstreams;
@@ -37,6 +39,8 @@ export interface Deps extends RouteSettings {
   readonly apiDocs?: boolean;
   /** How long notification may take to start a stream. */
   readonly streamTimeoutMs?: number;
+  /** Registers the routes that every service has for staff. */
+  readonly serveStaff: ServeStaff;
   /** For errors that fail no request. */
   readonly onError: (error: unknown) => void;
 }

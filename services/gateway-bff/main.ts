@@ -31,7 +31,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
   docs: { title: "Todoke API" },
   audited: sessionAudit,
   explains: sessionLookups,
-  async build({ settings, apiDocs, hasRole, app, db, findEntries, use, addReadinessCheck, onError }) {
+  async build({ settings, apiDocs, hasRole, app, db, findEntries, use, addReadinessCheck, serveStaff, onError }) {
     const { origin, isLoopback } = settings;
     const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
@@ -47,6 +47,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
         ...settings,
         apiDocs,
         authenticate: sessionGuard({ sessions, origin, isLoopback, onRefreshDue }),
+        db,
         sessions,
         upstreams,
         urls: settings.upstreams.urls,
@@ -54,6 +55,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
         provider,
         resolveIdentity: resolveIdentity(upstreams.account),
         limiter: localLimiter(limiter),
+        serveStaff,
         findEntries,
         onError,
       });

@@ -31,6 +31,11 @@ export const upstreamProblems = {
     badGateway: problem(502, "POINTS_BAD_GATEWAY", "Bad response from points"),
     unavailable: problem(503, "POINTS_UNAVAILABLE", "points is unavailable"),
   },
+  orders: {
+    timeout: problem(504, "ORDERS_TIMEOUT", "orders timed out"),
+    badGateway: problem(502, "ORDERS_BAD_GATEWAY", "Bad response from orders"),
+    unavailable: problem(503, "ORDERS_UNAVAILABLE", "orders is unavailable"),
+  },
 } as const;
 
 export type UpstreamName = keyof typeof upstreamProblems;

@@ -80,6 +80,7 @@ export async function setup() {
     notification: await service(answering({})),
     matchmaking: await service(answering({ ticket_id: ticketId, status: "QUEUED" })),
     points: await service(answering(balanceView)),
+    orders: await service(answering({})),
   };
   const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };
   const openStore = () => parts.use(postgresSessions(t.open(), settings));
@@ -99,6 +100,7 @@ export async function setup() {
       notification: at("notification"),
       matchmaking: at("matchmaking"),
       points: at("points"),
+      orders: at("orders"),
     };
     const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: longMs, ...more }));
     const sessions = changed(openStore());
@@ -108,6 +110,7 @@ export async function setup() {
     gatewayRoutes(app, {
       findEntries: async () => ({ entries: [], failed: [] }),
       authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
+      db: t.db,
       sessions,
       upstreams,
       urls,
@@ -124,6 +127,12 @@ export async function setup() {
       limiter: localLimiter(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
       limiterTimeoutMs: longMs,
+      serveStaff: () => ({
+        service: "gateway-bff",
+        reads: t.db,
+        deadLetters: [],
+        overview: () => Promise.reject(new Error()),
+      }),
       onError,
     });
     return app;

@@ -4,7 +4,7 @@ import { service } from "@todoke/service";
 import { readSettings } from "./config.ts";
 import { notify, readEvent } from "./events/on-event.ts";
 import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
-import { debugInboxRoutes } from "./routes/debug-inbox.ts";
+import { debugInboxRoutes, staffInboxRoute } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
 import { createSender } from "./senders/index.ts";
 import { notificationAudit } from "./store/audit-rules.ts";
@@ -55,6 +55,7 @@ export const notificationService = (openSender = createSender) =>
         );
         use(observeStreams(streams));
         userInboxRoutes(app, { authenticate, db, streams });
+        staffInboxRoute(app, { authenticate, db });
       }
       debug((on) => debugInboxRoutes(on, { db }));
       const effect = notify({

@@ -4,6 +4,7 @@ import type { Db } from "@todoke/kernel/db";
 import type { AcceptOrder } from "./commands/accept-order.ts";
 import type { CancelAllOrders } from "./commands/cancel-all-orders.ts";
 import type { CancelOrder } from "./commands/cancel-order.ts";
+import type { resolveOrderAsStaff } from "./commands/resolve-order.ts";
 import type { SetTradingState } from "./commands/set-trading-state.ts";
 import type { ExposureLimits } from "./instruments/index.ts";
 
@@ -16,6 +17,7 @@ export interface Deps {
   readonly cancelAllOrders: CancelAllOrders;
   /** The limits of an instrument, as the API shows them. */
   readonly limitsOf: (instrument: string) => ExposureLimits;
+  readonly resolveOrderAsStaff: ReturnType<typeof resolveOrderAsStaff>;
   readonly setTradingState: SetTradingState;
   readonly setTradingStateOfInstrument: SetTradingState;
 }

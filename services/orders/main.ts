@@ -4,13 +4,14 @@ import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
+import { resolveOrderAsStaff } from "./commands/resolve-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
 import { ordersAudit } from "./store/audit-rules.ts";
-import { readOrderDelays } from "./store/backlog.ts";
+import { readOrderDelays, readOrderNeeds } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
@@ -44,6 +45,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
     { table: followedOrders.table, lookup: ["order_row_id"] },
   ],
   delays: readOrderDelays,
+  needs: readOrderNeeds,
   retention: () => [endedOrders, endedLedger],
   audited: ordersAudit,
   explains: orderLookups,
@@ -100,6 +102,10 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
         cancelOrder: cancelOrder(cancelling),
         cancelAllOrders: cancelAllOrders(cancelling),
         limitsOf: exposureLimits(instruments),
+        resolveOrderAsStaff: resolveOrderAsStaff(db, () => {
+          wakeups.signal(topics.orders);
+          wakeRelay();
+        }),
         setTradingState: setTradingState(trading),
         setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });

@@ -7,6 +7,7 @@ import { longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
 import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
+import { resolveOrderAsStaff } from "./commands/resolve-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { exposureLimits, readInstruments } from "./instruments/index.ts";
@@ -70,6 +71,7 @@ export async function createHarness() {
       cancelOrder: cancelOrder({ db, onAborted: () => {}, onRequested: () => {} }),
       cancelAllOrders: cancelAllOrders({ db, onAborted: () => {}, onRequested: () => {} }),
       limitsOf: exposureLimits(options.instruments),
+      resolveOrderAsStaff: resolveOrderAsStaff(db, () => {}),
       setTradingState: setTradingState({ db, onChanged: () => {} }),
       setTradingStateOfInstrument: setTradingStateOfInstrument({ ...options, onChanged: () => {} }),
     });

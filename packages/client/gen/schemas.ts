@@ -227,10 +227,6 @@ export interface CreateScheduleRequest {
   readonly catch_up?: CatchUp;
 }
 
-export interface DisplayNames {
-  readonly users: readonly NamedUser[];
-}
-
 export interface EndedSessions {
   /** The number of sessions that were ended. */
   readonly ended: number;
@@ -440,11 +436,6 @@ export interface LotPage {
   readonly lots: readonly Lot[];
   /** Set if there are more rows: send it as `cursor`. */
   readonly next_cursor?: string;
-}
-
-export interface NamedUser {
-  readonly user_id: string;
-  readonly display_name: string;
 }
 
 export interface NewReservation {
@@ -819,19 +810,6 @@ export interface ReservedPointsPage {
   readonly next_cursor?: string;
 }
 
-export interface ResolveIdentityRequest {
-  /** The issuer of the identity. */
-  readonly provider: string;
-  /** The user's id at the issuer. */
-  readonly subject: string;
-  readonly email?: string;
-  /** Whether the provider has verified the address. */
-  readonly email_verified?: boolean;
-  readonly display_name?: string;
-  /** A BCP 47 language tag. */
-  readonly locale?: string;
-}
-
 export interface RevokeEntitlementRequest {
   readonly user_id: string;
   /** The product. */
@@ -1162,11 +1140,162 @@ export interface WaitPercentiles {
   readonly p99: number;
 }
 
+export interface Why {
+  readonly id: string;
+  /** `dead` needs an operator; `retrying` is tried again by itself. */
+  readonly outcome: "done" | "waiting" | "retrying" | "blocked" | "dead" | "refused" | "expired" | "removed" | "unknown" | "incomplete";
+  /** What happened, or what is in the way. */
+  readonly sentence: string;
+  readonly cure: WhyCure | null;
+  /** What the id itself is. */
+  readonly found: readonly WhyFound[];
+  /** Oldest first; those without a time are last. */
+  readonly entries: readonly WhyEntry[];
+  /** There is more than is shown. */
+  readonly truncated: boolean;
+  /** Related ids that were not followed. */
+  readonly links: readonly WhyLink[];
+  readonly parts: readonly WhySource[];
+}
+
+export interface WhyBlocker {
+  readonly service: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly state: string;
+  /** Since when it is in this state, as far as the row tells. */
+  readonly since: string | null;
+  /** Its last error. */
+  readonly error: string | null;
+  readonly dead_letter: WhyDeadLetter | null;
+}
+
+export interface WhyCure {
+  readonly text: string;
+  /** A command line that does it. */
+  readonly command: string | null;
+  readonly dead_letter: WhyDeadLetter | null;
+}
+
+export interface WhyDeadLetter {
+  /** The service that has the dead letter. */
+  readonly service: string;
+  readonly table: string;
+  readonly id: string;
+}
+
+export interface WhyDeadLetterName {
+  readonly table: string;
+  readonly id: string;
+}
+
+export interface WhyEntry {
+  /** The service that knows it. */
+  readonly service: string;
+  /** What the entry is. */
+  readonly kind: string;
+  /** The id of the row, in its own table. */
+  readonly id: string;
+  /** When it happened. Without a time, it is the case now. */
+  readonly at: string | null;
+  /** As in the table; of a request, the status of its response. */
+  readonly state: string | null;
+  /** Attempts so far. */
+  readonly attempt: number | null;
+  /** The worker that has the row, or who did it. */
+  readonly process: string | null;
+  /** The trace that it belongs to. */
+  readonly trace_id: string | null;
+  /** A short text. Parts of it come from callers. */
+  readonly detail: string | null;
+  /** The error of the last attempt. */
+  readonly error: string | null;
+  /** When it is tried again; null if it is not. */
+  readonly next_retry_at: string | null;
+  /** Ids that the entry names. */
+  readonly links: readonly WhyLink[];
+  readonly blocked_by: WhyBlocker | null;
+  /** Set while it is dead. */
+  readonly dead_letter: WhyDeadLetter | null;
+}
+
+export interface WhyFound {
+  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
+  readonly id: string;
+  readonly service: string;
+}
+
+export interface WhyLink {
+  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
+  /** An id that can be looked up in turn. */
+  readonly id: string;
+}
+
+export interface WhyPart {
+  readonly entries: readonly WhyPartEntry[];
+  /** The look-ups that failed, each with its reason. */
+  readonly failed: readonly string[];
+}
+
+export interface WhyPartBlocker {
+  readonly kind: string;
+  readonly id: string;
+  readonly state: string;
+  /** Since when it is in this state, as far as the row tells. */
+  readonly since: string | null;
+  /** Its last error. */
+  readonly error: string | null;
+  readonly dead_letter: WhyDeadLetterName | null;
+}
+
+export interface WhyPartEntry {
+  /** What the entry is. */
+  readonly kind: string;
+  /** The id of the row, in its own table. */
+  readonly id: string;
+  /** When it happened. Without a time, it is the case now. */
+  readonly at: string | null;
+  /** As in the table; of a request, the status of its response. */
+  readonly state: string | null;
+  /** Attempts so far. */
+  readonly attempt: number | null;
+  /** The worker that has the row, or who did it. */
+  readonly process: string | null;
+  /** The trace that it belongs to. */
+  readonly trace_id: string | null;
+  /** A short text. Parts of it come from callers. */
+  readonly detail: string | null;
+  /** The error of the last attempt. */
+  readonly error: string | null;
+  /** When it is tried again; null if it is not. */
+  readonly next_retry_at: string | null;
+  /** Ids that the entry names. */
+  readonly links: readonly WhyLink[];
+  readonly blocked_by: WhyPartBlocker | null;
+  readonly dead_letter: WhyDeadLetterName | null;
+}
+
+export interface WhySource {
+  readonly service: string;
+  /** `absent`: it is not deployed here. */
+  readonly status: "ok" | "failed" | "absent";
+  /** Why it failed. */
+  readonly reason: string | null;
+}
+
 export interface AccountApi {
   /** Erases all personal data. The id remains and is not used again. Allowed for the user in the path and admins. `POST /users/{user_id}:delete` */
   deleteUser(params: {
     readonly user_id: string;
   } & ReasonRequest, options?: CommandOptions): Call<User>;
+
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
 
   /** Returns all data of the user. The audit comes in pages; the other data is in every page. Allowed for the user in the path and admins. `GET /users/{user_id}/export` */
   exportUser(params: {
@@ -1198,19 +1327,10 @@ export interface AccountApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<AuditPage, AuditEntry>;
 
-  /** Returns the display names of users. Users without one, and unknown ones, are left out. Allowed for gateway-bff. `GET /display-names` */
-  listDisplayNames(params: {
-    /** Up to 64 ids, with commas between. */
-    readonly user_ids: string;
-  }, options?: CallOptions): Call<DisplayNames>;
-
   /** Ends the suspension. A user who is not suspended stays unchanged. Allowed for admins. `POST /admin/users/{user_id}:reinstate` */
   reinstateUser(params: {
     readonly user_id: string;
   } & ReasonRequest, options?: CommandOptions): Call<User>;
-
-  /** Finds or creates the user of an identity. The claims are stored with the identity. Only provider and subject identify the user. Allowed for gateway-bff. `POST /identities:resolve` */
-  resolveIdentity(params: ResolveIdentityRequest, options?: CallOptions): Call<User>;
 
   /** The last active admin cannot give up the role. Allowed for admins. `POST /admin/users/{user_id}:revoke-role` */
   revokeRole(params: {
@@ -1258,6 +1378,14 @@ export interface EntitlementsApi {
     readonly stock_keeping_unit: string;
   }, options?: CallOptions): Call<UserEntitlement>;
 
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
+
   /** Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200. Allowed for API keys with the scope `entitlements:write`. `POST /v1/entitlements/grants` */
   grant(params: GrantEntitlementRequest, options?: CommandOptions): Call<UserEntitlement>;
 
@@ -1291,6 +1419,14 @@ export interface ServiceApis {
 }
 
 export interface InboxApi {
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
+
   /** Streams the notifications of a user as server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event `notification` has the JSON of the list. The event `reset` means that the id is unknown: list the inbox again. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/inbox/stream` */
   follow(params: {
     readonly user_id: string;
@@ -1315,6 +1451,14 @@ export interface MatchmakingApi {
   cancelTicket(params: {
     readonly ticket_id: string;
   }, options?: CallOptions): Call<Ticket>;
+
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
 
   /** Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. Without either, the response is 204. Allowed for users. `GET /v1/matchmaking/tickets/current` */
   getCurrentTicket(options?: CallOptions): Call<Ticket | undefined>;
@@ -1390,6 +1534,14 @@ export interface PointsApi {
   endSchedule(params: {
     readonly schedule_id: string;
   }, options?: CallOptions): Call<Schedule>;
+
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
 
   /** Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0. Allowed for API keys with the scope `read` and admins. `GET /point/confirm` */
   get(params: {
@@ -1552,6 +1704,14 @@ export interface OrdersApi {
 
   /** Cancels open orders, oldest first, and returns the result of each. If there are more, the response has `next`: send it as `after`. Repeating a call has no further effect, so it takes no Idempotency-Key. Orders that are accepted meanwhile are not stopped: set the trading state to cancel-only first. Allowed for API keys with the scope `orders:cancel-all` and admins. `POST /v1/orders/cancel-all` */
   cancelAll(params?: CancelAllRequest, options?: CallOptions): Call<CancelAllResponse>;
+
+  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainIdHere(params: {
+    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
+    readonly links?: string;
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<WhyPart>;
 
   /** Returns your own order; with the scope orders:read-all, that of any caller. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/{id}` */
   get(params: {
@@ -1728,6 +1888,12 @@ export interface PlayerGatewayApi {
   endSession(params: {
     readonly session_id: string;
   }, options?: CallOptions): Call<undefined>;
+
+  /** Returns what happened to an id, or what is in the way now: one sentence with its cure, and a timeline over all services. Related ids are followed. A service that does not answer is marked, and the others are shown. Allowed for staff. `GET /v1/admin/why/{id}` */
+  explainId(params: {
+    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
+    readonly id: string;
+  }, options?: CallOptions): Call<Why>;
 
   /** Exchanges the code of a native client's login for a session token. Sets no cookie. `POST /login/token` */
   fetchSessionToken(params: FetchSessionTokenRequest, options?: CallOptions): Call<SessionToken>;

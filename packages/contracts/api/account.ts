@@ -97,6 +97,9 @@ export const SuspendBody = named("SuspendUserRequest", {
 });
 
 export const RoleBody = named("RoleRequest", {
-  role: Type.Literal("ADMIN", { description: "Every account has the role USER." }),
+  role: oneOf(["VIEWER", "OPERATOR", "ADMIN"], {
+    title: "StaffRole",
+    description: "VIEWER reads, OPERATOR acts, ADMIN may do everything. Every account has the role USER.",
+  }),
   reason: Reason,
 });

@@ -23,3 +23,4 @@ export {
 } from "./matchmaking.ts";
 export { named, oneOf, orNull } from "./named.ts";
 export { RequestTime } from "./request-time.ts";
+export { AdjustPointsBody, ResolveOrderBody, StaffGrantBody, StaffRevokeBody, TradingStateBody } from "./staff.ts";

@@ -32,6 +32,7 @@ test("dead letters are listed oldest first, in pages, by type and by a part of t
       attempt_count: 10,
       last_error: "100% wrong: 1",
       since: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      group: expect.stringMatching(/^[0-9a-f]{32}$/),
       cursor: "1",
       version: "1",
       parked: 0,

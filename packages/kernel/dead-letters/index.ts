@@ -47,12 +47,20 @@ export interface DeadLetters<Detail extends object = object, Summary extends obj
   list(db: Queryable, page: DeadLetterPage): Promise<(DeadLetter & Summary)[]>;
   /** The number of dead letters; with `max`, counted up to it. */
   count(db: Queryable, max?: number): Promise<number>;
+  /** The number of dead letters that match, counted up to `max`, and the highest cursor of all dead letters; null if there is none. */
+  preview(
+    db: Queryable,
+    filter: DeadLetterFilter,
+    max: number,
+  ): Promise<{ readonly count: number; readonly through: string | null }>;
+  /** The oldest `max` dead letters by error, the most frequent error first. */
+  group(db: Queryable, max: number): Promise<DeadLetterGroup[]>;
   /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
   show(db: Queryable, id: string): Promise<(DeadLetterDetail & Summary & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
-  redrive(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
+  redrive(db: Db | Tx, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
   /** Deletes dead letters: they are never tried again. Returns the IDs of those that were dead. Wake the workers afterwards. */
-  discard(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
+  discard(db: Db | Tx, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
   /** Returns a discarded row as it was, and its redrives; undefined if it was not discarded. */
   showDiscarded(db: Queryable, id: string): Promise<DiscardedLetter | undefined>;
 }
@@ -68,14 +76,34 @@ export interface DiscardedLetter {
   readonly redrives: Redrive[];
 }
 
-export interface DeadLetterPage {
-  /** The `cursor` of the last row seen. */
-  readonly after?: string;
-  readonly limit: number;
+export interface DeadLetterFilter {
   readonly eventType?: string;
   /** A substring of `last_error`. */
   readonly error?: string;
   readonly user?: string;
+  /** The `group` of the row. */
+  readonly group?: string;
+}
+
+export interface DeadLetterPage extends DeadLetterFilter {
+  /** The `cursor` of the last row seen. */
+  readonly after?: string;
+  /** No row with a higher `cursor`. */
+  readonly through?: string;
+  readonly limit: number;
+}
+
+/** Dead letters whose errors differ in numbers and ids only. */
+export interface DeadLetterGroup {
+  readonly group: string;
+  /** The first line of the error, with # for numbers and ids. */
+  readonly error: string;
+  readonly count: number;
+  readonly first_at: string;
+  readonly last_at: string;
+  /** The newest of them. */
+  readonly example_id: string;
+  readonly example: string | null;
 }
 
 export interface DeadLetter {
@@ -86,10 +114,14 @@ export interface DeadLetter {
   readonly last_error: string | null;
   /** RFC 3339, UTC. */
   readonly since: string;
+  /** The same for rows whose errors differ in numbers and ids only. */
+  readonly group: string;
   readonly cursor: string;
 }
 
 export interface DeadLetterDetail extends Omit<DeadLetter, "cursor"> {
+  /** False if it was redriven. */
+  readonly dead: boolean;
   /** Newest first. */
   readonly redrives: Redrive[];
 }
@@ -103,23 +135,46 @@ export function createDeadLetters<Detail extends object, Summary extends object 
   const { table, keyType } = claims.table;
   const isVisible = queue === undefined ? "true" : `r.${claims.table.queue} = ${pg.escapeLiteral(queue)}`;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
-    ${rfc3339Sql(since)} as since${summary ? `, ${summary}` : ""}`;
-  const listSql = `
-select ${columns}, ${cursor}::text as cursor from ${from}
- where ${isVisible} and ${isDead} and ${cursor} > $1
+    ${rfc3339Sql(since)} as since, ${errorGroup} as "group"${summary ? `, ${summary}` : ""}`;
+  const matches = `${isVisible} and ${isDead} and ${cursor} > $1
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
    and ($5::text is null or (${isOfUser("$5")}))
+   and ($6::text is null or ${errorGroup} = $6)
+   and ($7::bigint is null or ${cursor} <= $7)`;
+  const listSql = `
+select ${columns}, ${cursor}::text as cursor from ${from}
+ where ${matches}
  order by ${cursor} limit $4`;
+  const previewSql = `
+select (select count(*) from (select from ${from} where ${matches} limit $4) m)::int as count,
+       (select max(${cursor}) from ${from} where ${isVisible} and ${isDead})::text as through`;
+  const groupSql = `
+select md5(error) as "group", error, count(*)::int as count, ${rfc3339Sql("min(since)")} as first_at,
+       ${rfc3339Sql("max(since)")} as last_at, (array_agg(id order by cursor desc))[1] as example_id,
+       (array_agg(last_error order by cursor desc))[1] as example
+  from (select ${id}::text as id, ${cursor} as cursor, ${since} as since, r.last_error, ${errorPattern} as error
+          from ${from} where ${isVisible} and ${isDead} order by ${cursor} limit $1) d
+ group by error order by count desc, error limit ${groupsMax}`;
   const countSql = `select count(*)::int as dead from (select from ${from} where ${isVisible} and ${isDead} limit $1) r`;
-  const showSql = `select ${columns}, ${detail} from ${from} where ${isVisible} and ${id} = $1`;
+  const showSql = `select ${columns}, (${isDead}) as dead, ${detail} from ${from} where ${isVisible} and ${id} = $1`;
 
   return {
     name: table,
     isId: (text) => idPatterns[keyType].test(text),
 
-    async list(db, { after = "0", limit, eventType = null, error = null, user = null }) {
-      return (await db.query<DeadLetter & Summary>(listSql, [after, eventType, error, limit, user])).rows;
+    async list(db, { after = "0", through = null, limit, ...filter }) {
+      return (await db.query<DeadLetter & Summary>(listSql, parameters({ after, through, limit }, filter))).rows;
+    },
+
+    async preview(db, filter, max) {
+      const page = { after: "0", through: null, limit: max };
+      const { rows } = await db.query<{ count: number; through: string | null }>(previewSql, parameters(page, filter));
+      return rows[0] ?? { count: 0, through: null };
+    },
+
+    async group(db, max) {
+      return (await db.query<DeadLetterGroup>(groupSql, [max])).rows;
     },
 
     async count(db, max) {
@@ -132,14 +187,14 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     },
 
     redrive: (db, ids, request) =>
-      transaction(db, async (tx) => {
+      inTransaction(db, async (tx) => {
         const redriven = await claims.redrive(tx, ids, { ...request, ...(queue !== undefined && { queue }) });
         if (redriven.length > 0) await onRedriven?.(tx, redriven);
         return redriven;
       }),
 
     discard: (db, ids, request) =>
-      transaction(db, async (tx) => {
+      inTransaction(db, async (tx) => {
         const discarded = await claims.discard(tx, ids, { ...request, ...(queue !== undefined && { queue }) });
         if (discarded.length > 0) await onDiscarded?.(tx, discarded);
         return discarded;
@@ -158,6 +213,28 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     },
   };
 }
+
+interface PageParameters {
+  readonly after: string;
+  readonly through: string | null;
+  readonly limit: number;
+}
+
+const parameters = (
+  { after, through, limit }: PageParameters,
+  { eventType = null, error = null, user = null, group = null }: { [name in keyof DeadLetterFilter]: string | null },
+): unknown[] => [after, eventType, error, limit, user, group, through];
+
+/** In the caller's transaction, or in one of its own. */
+const inTransaction = <T>(db: Db | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  "totalCount" in db ? transaction(db, work) : work(db);
+
+// Errors repeat themselves with other ids, sequences of digits and addresses.
+const errorPattern = `regexp_replace(left(split_part(coalesce(r.last_error, ''), E'\n', 1), 300),
+  '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|[0-9]+', '#', 'g')`;
+const errorGroup = `md5(${errorPattern})`;
+// More than an operator reads.
+const groupsMax = 100;
 
 const idPatterns = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,

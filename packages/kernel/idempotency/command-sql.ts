@@ -6,7 +6,7 @@
  * runs the batch again request by request. Every lookup is a LATERAL … LIMIT 1, so that it stays an index probe whatever
  * the statistics say (docs/adr/0003).
  */
-import { type Db, recordsSql, runStatement } from "../db/index.ts";
+import { type Db, recordsSql, runStatement, type Tx } from "../db/index.ts";
 import { idempotencySetting } from "../db/pool.ts";
 import { type EventsSql, insertEventsSql } from "../outbox/index.ts";
 import type { CommandResponse, IdempotencyKey } from "./once.ts";
@@ -35,7 +35,7 @@ export interface Command<Request extends object, Refusal extends string = never>
   /** The statement, for tests of its plan. */
   readonly sql: string;
   /** Executes a batch. Returns the results in input order. No two requests may have the same key. */
-  run(db: Db, requests: readonly (Request & KeyColumns)[]): Promise<CommandResult<Refusal>[]>;
+  run(db: Db | Tx, requests: readonly (Request & KeyColumns)[]): Promise<CommandResult<Refusal>[]>;
 }
 
 /** `conflict`: the key was first sent with another body. A conflict or a refusal changes and stores nothing. */

@@ -4,6 +4,7 @@ import { runUserAction, type UserActionDeps, type UserActionRequest } from "./ru
 
 export const reinstateUser = (deps: UserActionDeps) => (request: UserActionRequest) =>
   runUserAction(deps, request, {
+    allowed: "operators",
     async change(tx, { user_id, status }) {
       if (status !== "SUSPENDED") return undefined;
       await reinstate(tx, [user_id]);

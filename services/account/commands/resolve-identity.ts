@@ -6,10 +6,11 @@
  */
 import { randomUUIDv7 } from "node:crypto";
 import { displayNamePattern } from "@todoke/contracts/api";
-import { problems } from "@todoke/http";
+import { problems, type StaffRole } from "@todoke/http";
 import { type Tx, transaction } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
-import { insertAdminRole, type ProfileChange, updateProfile } from "../store/change-users.ts";
+import { type StaffIdentity, staffVariables } from "../config.ts";
+import { insertRole, type ProfileChange, updateProfile } from "../store/change-users.ts";
 import {
   type Claims,
   type Identity,
@@ -30,8 +31,8 @@ export interface ResolveRequest extends IdentityName {
 }
 
 export interface ResolveDeps extends UserActionDeps {
-  /** Identities that get the role ADMIN at every login. */
-  readonly admins: readonly IdentityName[];
+  /** Identities that get a staff role at every login. */
+  readonly staff: readonly StaffIdentity[];
   /** Called after a user was created; wakes the relay. */
   readonly onCommitted: () => void;
 }
@@ -39,7 +40,7 @@ export interface ResolveDeps extends UserActionDeps {
 // Another attempt follows only if the user is deleted between the insert and the read.
 const attemptsMax = 3;
 
-export function resolveIdentity({ db, outbox, admins, onCommitted }: ResolveDeps) {
+export function resolveIdentity({ db, outbox, staff, onCommitted }: ResolveDeps) {
   async function findOrCreate(request: ResolveRequest): Promise<Identity> {
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const identity = await selectIdentity(db, request);
@@ -67,11 +68,11 @@ export function resolveIdentity({ db, outbox, admins, onCommitted }: ResolveDeps
     await recordChange(tx, outbox, { before: user, change: { action: "UPDATE" }, actor: request.caller });
   }
 
-  async function makeAdmin(tx: Tx, { user }: Identity): Promise<void> {
-    if (user.roles.includes("ADMIN")) return;
-    await insertAdminRole(tx, user.user_id);
+  async function makeStaff(tx: Tx, role: StaffRole, { user }: Identity): Promise<void> {
+    if (user.roles.includes(role)) return;
+    await insertRole(tx, user.user_id, role);
     const change = { action: "GRANT_ROLE", event: "AccountRolesChanged" } as const;
-    const reason = "named in ACCOUNT_ADMINS";
+    const reason = `named in ${staffVariables[role]}`;
     await recordChange(tx, outbox, { before: user, change, actor: "todoke:settings", reason });
   }
 
@@ -81,8 +82,9 @@ export function resolveIdentity({ db, outbox, admins, onCommitted }: ResolveDeps
       await withLockedUser(request, identity, (tx, current) => saveClaims(tx, request, current));
       identity = await findOrCreate(request);
     }
-    if (isAmong(admins, request) && !identity.user.roles.includes("ADMIN")) {
-      await withLockedUser(request, identity, makeAdmin);
+    for (const { role } of staff.filter((each) => isSame(each, request))) {
+      if (identity.user.roles.includes(role)) continue;
+      await withLockedUser(request, identity, (tx, current) => makeStaff(tx, role, current));
       identity = await findOrCreate(request);
     }
     return identity.user;
@@ -104,8 +106,8 @@ const toNewUser = ({ claims, caller, provider, subject }: ResolveRequest) => ({
 
 const isEmpty = (fields: object): boolean => Object.keys(fields).length === 0;
 
-const isAmong = (admins: readonly IdentityName[], { provider, subject }: IdentityName) =>
-  admins.some((admin) => admin.provider === provider && admin.subject === subject);
+const isSame = (one: IdentityName, other: IdentityName) =>
+  one.provider === other.provider && one.subject === other.subject;
 
 /** Claims that differ from the stored ones. A claim that the provider does not send has not changed. */
 function changedClaims(received: Claims, stored: Claims): Claims {

@@ -1,17 +1,19 @@
-/** Revokes the role ADMIN, unless the user is the last active admin. */
+/** Revokes a staff role. The last active admin keeps the role ADMIN. */
 import { lastAdmin } from "../problems.ts";
-import { deleteAdminRole } from "../store/change-users.ts";
+import { deleteRole } from "../store/change-users.ts";
 import { isLastAdmin } from "../store/users.ts";
-import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
+import type { RoleRequest } from "./grant-role.ts";
+import { runUserAction, type UserActionDeps } from "./run-user-action.ts";
 
-export const revokeRole = (deps: UserActionDeps) => (request: UserActionRequest) =>
+export const revokeRole = (deps: UserActionDeps) => (request: RoleRequest) =>
   runUserAction(deps, request, {
     async change(tx, { user_id, roles }) {
-      if (!roles.includes("ADMIN")) return undefined;
+      const { role, actorId } = request;
+      if (!roles.includes(role)) return undefined;
       // An actor who revokes the role of another user is an active admin and remains one.
-      if (user_id === request.actorId && (await isLastAdmin(tx, user_id)))
+      if (role === "ADMIN" && user_id === actorId && (await isLastAdmin(tx, user_id)))
         throw lastAdmin("make another user an admin first");
-      await deleteAdminRole(tx, user_id);
+      await deleteRole(tx, user_id, role);
       return { action: "REVOKE_ROLE", event: "AccountRolesChanged" };
     },
   });

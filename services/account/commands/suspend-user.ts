@@ -11,6 +11,7 @@ export interface SuspendUserRequest extends UserActionRequest {
 export const suspendUser = (deps: UserActionDeps) => (request: SuspendUserRequest) => {
   const { userId, actorId, reason, until } = request;
   return runUserAction(deps, request, {
+    allowed: "operators",
     async change(tx) {
       if (userId === actorId) throw ownSuspension("ask another admin");
       // In UTC, because RFC 3339 allows offsets that PostgreSQL does not.

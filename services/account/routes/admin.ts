@@ -2,10 +2,11 @@
 
 import { named, UserView } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, problems } from "@todoke/http";
-import { Type } from "typebox";
+import type { Db } from "@todoke/kernel/db";
+import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
-import { searchUsers, type UserSearch } from "../store/users.ts";
+import { searchUsers, searchUsersByName, type UserSearch } from "../store/users.ts";
 import { auditCursor } from "./request.ts";
 import { AuditView, SearchQuery, UserId } from "./schemas.ts";
 
@@ -22,17 +23,19 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     "/admin/users",
     guarded(
       authenticate,
-      { staff: "ADMIN" },
+      { staff: "VIEWER" },
       {
         operationId: "searchUsers",
         summary: "Search users",
         tags: ["Account"],
-        description: "Filters by id, by e-mail, or by provider and subject. Without a filter it lists all users.",
+        description:
+          "Filters by id, by e-mail, by provider and subject, or by the beginning of the name. Without a filter it lists all users.",
         querystring: Type.Object({ ...SearchQuery, ...PageQuery }),
         response: { 200: UserPage },
       },
     ),
     async ({ query }) => {
+      if (query.name !== undefined) return searchByName(db, { ...query, name: query.name });
       const { user_id, email } = query;
       const after = parseCursor(query, { parts: ["uuid"] })?.[0] ?? "";
       const filters = { ...(user_id && { user_id }), ...(email && { email }), ...parseIdentity(query), after };
@@ -44,6 +47,28 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
+
+interface NameQuery extends Static<ReturnType<typeof Type.Object<typeof SearchQuery>>> {
+  readonly name: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+async function searchByName(db: Db, query: NameQuery) {
+  const { name: prefix, user_id, email, provider, subject } = query;
+  if ([user_id, email, provider, subject].some((filter) => filter !== undefined))
+    throw problems.invalidField("query.name", "cannot be combined with another filter");
+  const [name, userId] = parseCursor(query, nameCursor) ?? [];
+  const after = name === undefined || userId === undefined ? undefined : ([name, userId] as const);
+  const { rows, ...next } = await page(query, {
+    read: (limit) => searchUsersByName(db, { prefix, after, limit }),
+    name: (row) => `${row.sort_name}\n${row.user_id}`,
+  });
+  return { users: rows.map(({ sort_name: _, ...user }) => user), ...next };
+}
+
+/** A display name is one line. */
+const nameCursor = { parts: ["text", "uuid"], separator: "\n" } as const;
 
 /** A subject identifies a user only together with its provider. */
 function parseIdentity(query: { provider?: string; subject?: string }): Pick<UserSearch, "identity"> {
@@ -61,7 +86,7 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
     "/admin/audit",
     guarded(
       authenticate,
-      { staff: "ADMIN" },
+      { staff: "VIEWER" },
       {
         operationId: "listAudit",
         summary: "List the audit",
@@ -72,6 +97,9 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
           actor: Type.Optional(
             Type.String({ minLength: 1, maxLength: 160, description: "Who made the change.", examples: ["user:<id>"] }),
           ),
+          only: Type.Optional(
+            Type.Literal("acts", { description: "Only changes that have a reason: not creations and updates." }),
+          ),
           ...PageQuery,
         }),
         response: { 200: AuditPage },
@@ -80,7 +108,14 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
     async ({ query }) => {
       const before = parseCursor(query, auditCursor)?.[0];
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectAudit(db, { user_id: query.user_id, actor: query.actor, before, limit }),
+        read: (limit) =>
+          selectAudit(db, {
+            user_id: query.user_id,
+            actor: query.actor,
+            actsOnly: query.only === "acts",
+            before,
+            limit,
+          }),
         name: (row) => String(row.audit_id),
       });
       return { audit: rows, ...next };

@@ -1,8 +1,10 @@
 /** Parts of requests that several routes read. */
 import { type Principal, problems } from "@todoke/http";
 
-/** The access rule of routes for the user and for admins. */
+/** The access rule of changes by the user and by admins. */
 export const ownOrAdmin = { user: "own", staff: "ADMIN" } as const;
+/** The access rule of reads. */
+export const ownOrStaff = { user: "own", staff: "VIEWER" } as const;
 
 /** The id of the calling user. Access rules already require a user; a route without such a rule is rejected here. */
 export function requireActorId({ principal }: { readonly principal: Principal | undefined }): string {

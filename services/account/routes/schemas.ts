@@ -50,6 +50,13 @@ export const SearchQuery = {
   email: Type.Optional(Type.String({ ...Email, description: "The whole address; upper and lower case are equal." })),
   provider: Type.Optional(Type.String({ ...Provider, description: "Requires `subject`." })),
   subject: Type.Optional(Type.String({ ...Subject, description: "Requires `provider`." })),
+  name: Type.Optional(
+    Type.String({
+      minLength: 3,
+      maxLength: 100,
+      description: "The beginning of the name, 3 characters at least; upper and lower case are equal.",
+    }),
+  ),
 };
 
 export const AuditView = named("AuditEntry", {

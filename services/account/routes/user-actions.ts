@@ -1,7 +1,15 @@
-/** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
+/** Actions on users: deletion by the user or an admin, all others by staff. Each is applied once per key and audited. */
 
 import { ReasonBody, RoleBody, SuspendBody, UserView } from "@todoke/contracts/api";
-import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse } from "@todoke/http";
+import {
+  type AccessRule,
+  guarded,
+  type HttpApp,
+  IdempotencyHeaders,
+  idempotencyKey,
+  type StaffRole,
+  sendResponse,
+} from "@todoke/http";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { ProblemFactory } from "@todoke/kernel/problem";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
@@ -23,8 +31,8 @@ interface UserActionRoute {
   readonly description: string;
   readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
   readonly refusals?: readonly ProblemFactory[];
-  readonly command: (request: UserActionRequest) => Promise<CommandResponse>;
-  readonly allowed?: typeof ownOrAdmin;
+  readonly command: (request: UserActionRequest & { readonly role: StaffRole }) => Promise<CommandResponse>;
+  readonly allowed: AccessRule;
 }
 
 // The pattern ends the id before the colon; without it the router would read the id and the action as one parameter.
@@ -34,7 +42,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   const route = (path: string, { body, command, allowed, refusals = [], ...texts }: UserActionRoute) =>
     app.post(
       path,
-      guarded(deps.authenticate, allowed ?? { staff: "ADMIN" }, {
+      guarded(deps.authenticate, allowed, {
         ...texts,
         tags: ["Account"],
         params: OneUser,
@@ -48,7 +56,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
           key: idempotencyKey(request, request.caller),
           actorId: requireActorId(request),
           userId: request.params.user_id,
-          ...request.body,
+          ...(request.body as { readonly reason: string; readonly role: StaffRole }),
         });
         return sendResponse(reply, response);
       },
@@ -65,11 +73,11 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   route(`/admin/users${user}::suspend`, {
     operationId: "suspendUser",
     summary: "Suspend a user",
-    description:
-      "The suspension ends at `until`, or when an admin reinstates the user. Suspending again replaces both.",
+    description: "The suspension ends at `until`, or when staff reinstates the user. Suspending again replaces both.",
     body: SuspendBody,
     refusals: [ownSuspension, suspensionEndInThePast],
     command: deps.suspendUser,
+    allowed: { staff: "OPERATOR" },
   });
   route(`/admin/users${user}::reinstate`, {
     operationId: "reinstateUser",
@@ -77,20 +85,23 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     description: "Ends the suspension. A user who is not suspended stays unchanged.",
     body: ReasonBody,
     command: deps.reinstateUser,
+    allowed: { staff: "OPERATOR" },
   });
   route(`/admin/users${user}::grant-role`, {
     operationId: "grantRole",
-    summary: "Grant the admin role",
-    description: "A user who is an admin already stays unchanged.",
+    summary: "Grant a role",
+    description: "Grants a role of staff. A user who has the role already stays unchanged.",
     body: RoleBody,
     command: deps.grantRole,
+    allowed: { staff: "ADMIN" },
   });
   route(`/admin/users${user}::revoke-role`, {
     operationId: "revokeRole",
-    summary: "Revoke the admin role",
-    description: "The last active admin cannot give up the role.",
+    summary: "Revoke a role",
+    description: "Revokes a role of staff. The last active admin cannot give up the role ADMIN.",
     body: RoleBody,
     refusals: [lastAdmin],
     command: deps.revokeRole,
+    allowed: { staff: "ADMIN" },
   });
 }

@@ -9,7 +9,7 @@ import { accountInactive, ifMatchMissing, userDeleted, userNotFound, versionMism
 import { selectAudit } from "../store/audit.ts";
 import type { ProfileChange } from "../store/change-users.ts";
 import { selectExport } from "../store/export.ts";
-import { auditCursor, formatEtag, ownOrAdmin, requireActorId } from "./request.ts";
+import { auditCursor, formatEtag, ownOrAdmin, ownOrStaff, requireActorId } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
@@ -21,7 +21,7 @@ export function userRoutes(app: HttpApp, deps: Deps): void {
 function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
   app.get(
     "/users/:user_id",
-    guarded(authenticate, ownOrAdmin, {
+    guarded(authenticate, ownOrStaff, {
       operationId: "getUser",
       summary: "Get a user",
       tags: ["Account"],

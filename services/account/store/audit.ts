@@ -34,6 +34,8 @@ export async function insertAudit(tx: Tx, rows: readonly AuditRow[]): Promise<vo
 export interface AuditPage {
   readonly user_id?: string | undefined;
   readonly actor?: string | undefined;
+  /** Leaves out creations and updates, which need no reason. */
+  readonly actsOnly?: boolean | undefined;
   /** The audit_id of the last row of the previous page. */
   readonly before?: string | undefined;
   readonly limit: number;
@@ -47,6 +49,7 @@ export async function selectAudit(db: Queryable, page: AuditPage): Promise<Audit
   const filters = (["user_id", "actor"] as const).flatMap((column) =>
     page[column] === undefined ? [] : [`a.${column} = $${values.push(page[column])}`],
   );
+  if (page.actsOnly) filters.push("a.action not in ('CREATE', 'UPDATE')");
   const { rows } = await db.query({
     text: `select a.audit_id::float8 as audit_id, a.user_id, a.version::float8 as version, a.actor, a.action, a.reason,
                   a.before, a.after, ${rfc3339Sql("a.created_at")} as created_at

@@ -2,6 +2,7 @@
  * Writes to existing users, whose rows the caller has locked. Each raises the version by one and leaves all other columns
  * unchanged, including those of an expired suspension that the expiry worker has not ended yet.
  */
+import type { StaffRole } from "@todoke/http";
 import { rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 /** Null clears a field; a missing field stays. */
@@ -72,21 +73,21 @@ export async function lockEndedSuspensions(tx: Tx, limit: number): Promise<Ended
   return rows;
 }
 
-export async function insertAdminRole(tx: Tx, userId: string): Promise<void> {
+export async function insertRole(tx: Tx, userId: string, role: StaffRole): Promise<void> {
   await tx.query({
-    name: "insert admin role",
-    text: `with insert_role as (insert into account_roles (user_id, role) values ($1, 'ADMIN'))
+    name: "insert role",
+    text: `with insert_role as (insert into account_roles (user_id, role) values ($1, $2))
            update users set ${bumpVersion} where user_id = $1`,
-    values: [userId],
+    values: [userId, role],
   });
 }
 
-export async function deleteAdminRole(tx: Tx, userId: string): Promise<void> {
+export async function deleteRole(tx: Tx, userId: string, role: StaffRole): Promise<void> {
   await tx.query({
-    name: "delete admin role",
-    text: `with delete_role as (delete from account_roles where user_id = $1 and role = 'ADMIN')
+    name: "delete role",
+    text: `with delete_role as (delete from account_roles where user_id = $1 and role = $2)
            update users set ${bumpVersion} where user_id = $1`,
-    values: [userId],
+    values: [userId, role],
   });
 }
 

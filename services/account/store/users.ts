@@ -121,6 +121,34 @@ export async function searchUsers(db: Queryable, search: UserSearch): Promise<Us
   return rows.map((row) => omitNulls(row));
 }
 
+export interface NameSearch {
+  /** The beginning of the name; upper and lower case are equal. */
+  readonly prefix: string;
+  /** Name and id of the last user of the previous page. */
+  readonly after: readonly [name: string, userId: string] | undefined;
+  readonly limit: number;
+}
+
+/** In the order of their names, which is that of the index. */
+export async function searchUsersByName(
+  db: Queryable,
+  { prefix, after, limit }: NameSearch,
+): Promise<(UserView & { readonly sort_name: string })[]> {
+  // No character is above U+10FFFF, so the range has every name with the prefix.
+  const { rows } = await db.query({
+    name: "search users by name",
+    text: `select ${userColumns}, ${sortName} as sort_name
+             from users u
+            where u.display_name is not null and ${sortName} >= lower($1) and ${sortName} < lower($1) || chr(1114111)
+              and (${sortName}, u.user_id) > ($2::text collate "C", $3::text)
+            order by ${sortName}, u.user_id limit $4`,
+    values: [prefix, ...(after ?? ["", ""]), limit],
+  });
+  return rows.map((row) => omitNulls(row));
+}
+
+const sortName = `(lower(u.display_name) collate "C")`;
+
 const hasIdentity = (
   { provider, subject }: NonNullable<UserSearch["identity"]>,
   parameter: (value: unknown) => string,

@@ -21,7 +21,7 @@ export interface ChangeRequest {
   readonly purchase_id: string;
 }
 
-type Change = Pick<ChangeRow, "status" | "event_type" | "expires_at">;
+export type Change = Pick<ChangeRow, "status" | "event_type" | "expires_at">;
 
 export type SubmitChange = (request: ChangeRequest, change: Change) => Promise<CommandResponse>;
 
@@ -41,14 +41,17 @@ export function createChangeBatcher(db: Db, onCommitted: () => void): SubmitChan
   return (request, change) => submit(toRow(request, change));
 }
 
-function toResponse(changed: ChangeResult): CommandResponse | Error {
+export function toResponse(changed: ChangeResult): CommandResponse | Error {
   if (changed.result === "already_expired")
     return expiryInThePast("expires_at is in the past; the product was not granted");
   count("todoke.idempotency.requests", { result: changed.result });
   return changed.result === "conflict" ? keyConflict() : changed;
 }
 
-function toRow({ key, user_id, stock_keeping_unit, reason, purchase_id }: ChangeRequest, change: Change): ChangeRow {
+export function toRow(
+  { key, user_id, stock_keeping_unit, reason, purchase_id }: ChangeRequest,
+  change: Change,
+): ChangeRow {
   return {
     ...toKeyColumns(key),
     caller: callerIn(key),

@@ -15,7 +15,7 @@ import {
   UserId,
 } from "./schemas.ts";
 
-const readers = { key: "read", user: "own", staff: "ADMIN" } as const;
+const readers = { key: "read", user: "own", staff: "VIEWER" } as const;
 
 const EntitlementParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 

@@ -1,5 +1,5 @@
 /** The statement behind grants and revokes. */
-import { type Db, rfc3339Sql } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import { type CommandResult, command, type KeyColumns } from "@todoke/kernel/idempotency";
 import { entitlementChanged } from "../events/entitlement-events.ts";
 
@@ -54,5 +54,5 @@ insert_audit as (
 export const changeEntitlementsSql = change.sql;
 
 /** Applies the changes and returns their results in input order. No two rows may share a key or an entitlement. */
-export const changeEntitlements = (db: Db, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>
+export const changeEntitlements = (db: Db | Tx, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>
   change.run(db, rows);

@@ -19,6 +19,7 @@ const services = {
   NOTIFICATION: "お知らせ",
   MATCHMAKING: "マッチング",
   POINTS: "ポイント",
+  ORDERS: "注文",
 } as const;
 
 const maybeApplied = `変更の場合は反映されている可能性があります。${sameKey}`;

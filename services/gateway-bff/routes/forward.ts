@@ -8,6 +8,7 @@ import {
   IdempotencyHeaders,
   idempotencyKey,
   isAllowedAsStaff,
+  problems,
   requires,
 } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -21,10 +22,11 @@ import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
 
 export interface ForwardedRoute {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** In Fastify's syntax. */
   readonly path: string;
-  readonly upstream: UpstreamName;
+  /** Undefined: the service in the path's `:service`. */
+  readonly upstream?: UpstreamName;
   /** The parameters of the path, if they are not only a user. */
   readonly params?: TObject;
   /** The path at the service, with the parameters of `path`. */
@@ -50,7 +52,7 @@ export interface ForwardedRoute {
   readonly returnsEtag?: true;
   /** It passes If-Match on. */
   readonly conditional?: true;
-  /** It cannot be undone, so it needs a fresh login. Changes that only an admin may make always need one. */
+  /** It cannot be undone, so it needs a fresh login. Changes that only staff may make always need one. */
   readonly needsFreshLogin?: true;
   /** Runs before the response is sent. */
   readonly afterResponse?: (deps: ForwardDeps, value: unknown) => void | Promise<void>;
@@ -110,7 +112,9 @@ function toSchema(route: ForwardedRoute) {
     ...(conditional && { headers: ConditionalHeaders }),
     passesOnRefusals: true,
     refusals: [
-      ...Object.values(upstreamProblems[upstream]),
+      ...(upstream ? [upstreamProblems[upstream]] : Object.values(upstreamProblems)).flatMap((its) =>
+        Object.values(its),
+      ),
       ...(route.afterResponse ? [changeNotPropagated] : []),
       ...(method !== "GET" && (needsFreshLogin || rule.staff) ? [reauthenticationRequired] : []),
     ],
@@ -120,14 +124,21 @@ function toSchema(route: ForwardedRoute) {
 }
 
 function forwardTo(deps: ForwardDeps, route: ForwardedRoute) {
-  const upstream = deps.upstreams[route.upstream];
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    if (!upstream) throw upstreamProblems[route.upstream].unavailable(`${route.upstream} is not deployed here`);
+    const name = route.upstream ?? serviceInPath(request);
+    const upstream = deps.upstreams[name];
+    if (!upstream) throw upstreamProblems[name].unavailable(`${name} is not deployed here`);
     if (requiresFreshLogin(route, request)) rejectStaleLogin(request.session, deps.reauthenticateMs);
     const response = await upstream.call(toCall(route, request));
     await route.afterResponse?.(deps, response.value);
     return sendOn(reply, response);
   };
+}
+
+function serviceInPath({ params }: FastifyRequest): UpstreamName {
+  const { service = "" } = params as { readonly service?: string };
+  if (Object.hasOwn(upstreamProblems, service)) return service as UpstreamName;
+  throw problems.notFound(`there is no service ${service}`);
 }
 
 function requiresFreshLogin(route: ForwardedRoute, { principal, params }: FastifyRequest): boolean {
@@ -139,7 +150,7 @@ function requiresFreshLogin(route: ForwardedRoute, { principal, params }: Fastif
 }
 
 /** Limits the damage of a session that was left open. */
-function rejectStaleLogin(session: Session | undefined, reauthenticateMs: number): void {
+export function rejectStaleLogin(session: Session | undefined, reauthenticateMs: number): void {
   const { authenticatedAgoMs = Number.POSITIVE_INFINITY } = session ?? {};
   if (reauthenticateMs === 0 || authenticatedAgoMs <= reauthenticateMs) return;
   throw reauthenticationRequired(

@@ -1,5 +1,6 @@
 /** All routes of the gateway, and the hooks that every request passes first. */
 import type { HttpApp } from "@todoke/http";
+import type { StaffReads } from "@todoke/service";
 import type { Deps } from "../deps.ts";
 import { stripIdentityHeaders } from "../guard/identity-headers.ts";
 import { redirectToOrigin } from "../guard/origin-host.ts";
@@ -9,20 +10,38 @@ import { sendHsts } from "../guard/tls.ts";
 import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
+import { ownName } from "../staff/ask-services.ts";
 import { apiDocumentRoutes } from "./api-documents.ts";
+import { auditLogRoute } from "./audit-log.ts";
+import { consoleRoutes } from "./console.ts";
+import { deadLetterGroupsRoute } from "./dead-letter-groups.ts";
 import { describeRefusals } from "./describe-refusals.ts";
-import { forwardRoute } from "./forward.ts";
+import { forwardRoute, rejectStaleLogin } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
+import { keyRoutes } from "./keys.ts";
 import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
 import { matchmakingRoutes } from "./matchmaking.ts";
 import { meRoute } from "./me.ts";
+import { overviewRoute } from "./overview.ts";
 import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
-import { sessionRoutes } from "./sessions.ts";
+import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
+import { staffRoutes } from "./staff.ts";
+import { staffOrderRoutes } from "./staff-orders.ts";
+import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
 import { whyRoute } from "./why.ts";
+
+const forwardedRoutes = [
+  ...userRoutes,
+  ...matchmakingRoutes,
+  ...pointsRoutes,
+  ...staffRoutes,
+  ...staffUserRoutes,
+  ...staffOrderRoutes,
+];
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   if (deps.isLoopback) redirectToOrigin(app, deps.origin);
@@ -36,15 +55,37 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   translateProblems(app);
   loginRoutes(app, deps);
   logoutRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
-  for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes]) forwardRoute(app, deps, route);
+  for (const route of forwardedRoutes) forwardRoute(app, deps, route);
+  // Routes with more than one service behind them, of which this is one.
+  const staff = { ...deps, staffReads: serveOwnStaff(deps) };
+  auditLogRoute(app, staff);
+  deadLetterGroupsRoute(app, staff);
+  overviewRoute(app, staff);
+  keyRoutes(app, staff);
   meRoute(app, deps);
   profileRoutes(app, deps);
   whyRoute(app, deps);
   sessionRoutes(app, deps);
+  userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   const services = serviceAddresses({ ...deps.urls, orders: deps.ordersUrl });
   pageRoutes(app, { ...deps, services });
   if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
+  consoleRoutes(app);
+}
+
+/** The gateway's own dead letters and acts, below the path of all services. Changes need a fresh login, as everywhere. */
+function serveOwnStaff({ serveStaff, authenticate, reauthenticateMs }: Deps): StaffReads {
+  return serveStaff({
+    prefix: `/v1/admin/services/${ownName}`,
+    // The routes for any service describe them.
+    hide: true,
+    async authenticate(request, reply) {
+      const principal = await authenticate(request, reply);
+      if (request.method !== "GET") rejectStaleLogin(request.session, reauthenticateMs);
+      return principal;
+    },
+  });
 }
 
 /** The address of each deployed service, by its name. */

@@ -80,6 +80,6 @@ export const pointsRoutes: readonly ForwardedRoute[] = reads.map((read) => ({
   method: "GET",
   upstream: "points",
   upstreamPath: read.path,
-  rule: { user: "own" },
+  rule: { user: "own", staff: "VIEWER" },
   response: PassThroughBody,
 }));

@@ -1,4 +1,5 @@
 /** Schemas that several routes share. */
+import { named } from "@todoke/contracts/api";
 import { Type } from "typebox";
 
 export { Time, UserId } from "../upstreams/user-view.ts";
@@ -12,3 +13,7 @@ export const PassThroughBody = Type.Object(
     description: "The response of the service, unchanged. Its own document describes it, under the same operationId.",
   },
 );
+
+export const FailedServices = Type.Array(named("FailedService", { service: Type.String(), detail: Type.String() }), {
+  description: "The services that did not answer.",
+});

@@ -1,15 +1,17 @@
-/** A user's own sessions. */
-import { named, oneOf } from "@todoke/contracts/api";
-import { guarded, type HttpApp } from "@todoke/http";
+/** A user's own sessions, and those of any user for staff. */
+import { named, oneOf, ReasonBody } from "@todoke/contracts/api";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, staffActor } from "@todoke/http";
 import { Type } from "typebox";
 import { endOtherSessions } from "../commands/end-other-sessions.ts";
 import { endSession } from "../commands/end-session.ts";
+import { endUserSessions } from "../commands/end-user-sessions.ts";
 import type { Deps } from "../deps.ts";
 import { logSecurity } from "../guard/security-log.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import { sessionNotFound } from "../problems.ts";
 import type { ListedSession } from "../sessions/index.ts";
-import { Time } from "./schemas.ts";
+import { rejectStaleLogin } from "./forward.ts";
+import { Time, UserId } from "./schemas.ts";
 
 const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 
@@ -80,6 +82,67 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       const { session } = request;
       if (!session) throw new Error("the guard let a request pass without a session");
       const ended = await endOtherSessions(sessions, session);
+      logSecurity(request, "session ended", { ended });
+      return { ended };
+    },
+  );
+}
+
+const EndUserSessionsBody = named("EndUserSessionsRequest", {
+  session_id: Type.Optional(Type.String({ ...SessionId, description: "Default: all sessions of the user." })),
+  reason: ReasonBody.properties.reason,
+});
+
+/** The sessions of any user, for staff. */
+export function userSessionRoutes(
+  app: HttpApp,
+  { authenticate, sessions, db, reauthenticateMs }: Pick<Deps, "authenticate" | "sessions" | "db" | "reauthenticateMs">,
+): void {
+  const params = Type.Object({ user_id: UserId });
+  const end = endUserSessions({ db, sessions });
+
+  app.get(
+    "/v1/admin/users/:user_id/sessions",
+    guarded(
+      authenticate,
+      { staff: "VIEWER" },
+      {
+        operationId: "listUserSessions",
+        summary: "List sessions of a user",
+        tags: ["Sessions"],
+        description: "Returns the sessions of a user, newest first.",
+        params,
+        response: { 200: SessionsView },
+      },
+    ),
+    async (request) => {
+      const listed = await sessions.list(request.params.user_id);
+      return { sessions: listed.map((session) => toView(session, request.session?.sessionId)) };
+    },
+  );
+
+  app.post(
+    "/v1/admin/users/:user_id/sessions::end",
+    guarded(
+      authenticate,
+      { staff: "OPERATOR" },
+      {
+        operationId: "endUserSessions",
+        summary: "End sessions of a user",
+        tags: ["Sessions"],
+        description: "Logs the user out of one client, or of all, and records who did it and why.",
+        params,
+        headers: IdempotencyHeaders,
+        body: EndUserSessionsBody,
+        response: { 200: EndedView },
+      },
+    ),
+    async (request) => {
+      rejectStaleLogin(request.session, reauthenticateMs);
+      const { session_id: sessionId, reason } = request.body;
+      const { user_id: userId } = request.params;
+      const key = idempotencyKey(request, request.caller);
+      const ended = await end({ key, actor: staffActor(request), userId, sessionId, reason });
       logSecurity(request, "session ended", { ended });
       return { ended };
     },

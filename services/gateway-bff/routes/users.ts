@@ -7,6 +7,9 @@ import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
 import { PassThroughBody, UserId } from "./schemas.ts";
 
 const own = { user: "own", staff: "ADMIN" } as const;
+const ownOrStaff = { user: "own", staff: "VIEWER" } as const;
+const viewers = { staff: "VIEWER" } as const;
+const operators = { staff: "OPERATOR" } as const;
 const admins = { staff: "ADMIN" } as const;
 
 /** `/v1/users/{user_id}:delete`. Fastify accepts a colon after a parameter only behind a pattern. */
@@ -17,13 +20,12 @@ const propagate = ({ sessions }: ForwardDeps, value: unknown) => propagateUserCh
 /** A command that changes a user. */
 const userAction = (
   name: string,
-  more: Pick<ForwardedRoute, "operationId" | "summary" | "description" | "body">,
+  more: Pick<ForwardedRoute, "operationId" | "summary" | "description" | "body" | "rule">,
 ): ForwardedRoute => ({
   method: "POST",
   path: verb("/v1/admin/users", name),
   upstream: "account",
   upstreamPath: `/admin/users/:user_id:${name}`,
-  rule: admins,
   tag: "Account",
   idempotent: true,
   afterResponse: propagate,
@@ -37,7 +39,7 @@ export const userRoutes: readonly ForwardedRoute[] = [
     path: "/v1/users/:user_id",
     upstream: "account",
     upstreamPath: "/users/:user_id",
-    rule: own,
+    rule: ownOrStaff,
     operationId: "getUser",
     tag: "Account",
     summary: "Get a user",
@@ -64,7 +66,7 @@ export const userRoutes: readonly ForwardedRoute[] = [
     path: "/v1/users/:user_id/entitlements",
     upstream: "entitlement",
     upstreamPath: "/v1/users/:user_id/entitlements",
-    rule: own,
+    rule: ownOrStaff,
     operationId: "listEntitlements",
     tag: "Entitlements",
     summary: "List entitlements",
@@ -100,22 +102,22 @@ export const userRoutes: readonly ForwardedRoute[] = [
       summary: "Delete a user",
       description: "Erases all personal data and ends every session. This cannot be undone.",
       body: ReasonBody,
+      rule: own,
     }),
     needsFreshLogin: true,
     path: verb("/v1/users", "delete"),
     upstreamPath: "/users/:user_id:delete",
-    rule: own,
   },
   {
     method: "GET",
     path: "/v1/admin/users",
     upstream: "account",
     upstreamPath: "/admin/users",
-    rule: admins,
+    rule: viewers,
     operationId: "searchUsers",
     tag: "Account",
     summary: "Search users",
-    description: "Filters by id, by e-mail, or by provider and subject. Matches are exact.",
+    description: "Filters by id, by e-mail, by provider and subject, or by the beginning of the name.",
     query: Type.Object({
       user_id: Type.Optional(UserId),
       email: Type.Optional(
@@ -131,6 +133,13 @@ export const userRoutes: readonly ForwardedRoute[] = [
       subject: Type.Optional(
         Type.String({ minLength: 1, maxLength: 255, description: "The user's id at the issuer. Requires `provider`." }),
       ),
+      name: Type.Optional(
+        Type.String({
+          minLength: 3,
+          maxLength: 100,
+          description: "The beginning of the name, 3 characters at least; upper and lower case are equal.",
+        }),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,
@@ -138,25 +147,29 @@ export const userRoutes: readonly ForwardedRoute[] = [
   userAction("suspend", {
     operationId: "suspendUser",
     summary: "Suspend a user",
-    description: "The suspension begins at once. It ends at `until`, or when an admin reinstates the user.",
+    description: "The suspension begins at once. It ends at `until`, or when staff reinstates the user.",
+    rule: operators,
     body: SuspendBody,
   }),
   userAction("reinstate", {
     operationId: "reinstateUser",
     summary: "Reinstate a user",
     description: "Ends the suspension.",
+    rule: operators,
     body: ReasonBody,
   }),
   userAction("grant-role", {
     operationId: "grantRole",
-    summary: "Grant the admin role",
-    description: "A user who is an admin already stays unchanged.",
+    summary: "Grant a role",
+    description: "Grants a role of staff. A user who has the role already stays unchanged.",
+    rule: admins,
     body: RoleBody,
   }),
   userAction("revoke-role", {
     operationId: "revokeRole",
-    summary: "Revoke the admin role",
-    description: "The last active admin cannot give up the role.",
+    summary: "Revoke a role",
+    description: "Revokes a role of staff. The last active admin cannot give up the role ADMIN.",
+    rule: admins,
     body: RoleBody,
   }),
   {
@@ -164,7 +177,7 @@ export const userRoutes: readonly ForwardedRoute[] = [
     path: "/v1/admin/audit",
     upstream: "account",
     upstreamPath: "/admin/audit",
-    rule: admins,
+    rule: viewers,
     operationId: "listAudit",
     tag: "Account",
     summary: "List the audit",

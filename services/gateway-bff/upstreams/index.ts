@@ -28,6 +28,7 @@ export function openUpstreams({ urls, ...options }: UpstreamsOptions): Upstreams
     notification: open("notification"),
     matchmaking: open("matchmaking"),
     points: open("points"),
+    orders: open("orders"),
   };
   return {
     ...upstreams,

@@ -3,7 +3,7 @@
 import { TicketLimit } from "@todoke/contracts/api";
 import { guarded, type HttpApp, PageQuery, page, parseCursor, type SharedResult, shareReads } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { ticketLost, ticketMatched, ticketNotFound } from "../problems.ts";
 import { callingUser } from "./request.ts";
@@ -11,11 +11,22 @@ import { OneTicket, TicketPage, TicketView } from "./schemas.ts";
 
 const players = { user: "any" } as const;
 const defaultLimit = 20;
+const TicketsQuery = Type.Object({ ...PageQuery, limit: TicketLimit });
 const ticketCursor = { parts: ["epochMicros", "text"] } as const;
 const response = { 200: TicketView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
   const { authenticate, listTickets, getCurrentTicket, getTicket, cancelTicket, heartbeatTicket } = deps;
+
+  async function listPage(userId: string, query: Static<typeof TicketsQuery>) {
+    const [joinedAtMicros = "", ticketId = ""] = parseCursor(query, ticketCursor) ?? [];
+    const before = query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
+    const { rows, ...next } = await page(
+      { limit: defaultLimit, ...query },
+      { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
+    );
+    return { tickets: rows.map(({ view }) => view), ...next };
+  }
 
   app.get(
     "/v1/matchmaking/tickets",
@@ -24,19 +35,28 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       summary: "List tickets",
       tags: ["Tickets"],
       description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
-      querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
+      querystring: TicketsQuery,
       response: { 200: TicketPage },
     }),
-    async (request) => {
-      const userId = callingUser(request);
-      const [joinedAtMicros = "", ticketId = ""] = parseCursor(request.query, ticketCursor) ?? [];
-      const before = request.query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
-      const { rows, ...next } = await page(
-        { limit: defaultLimit, ...request.query },
-        { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
-      );
-      return { tickets: rows.map(({ view }) => view), ...next };
-    },
+    (request) => listPage(callingUser(request), request.query),
+  );
+
+  app.get(
+    "/v1/admin/users/:user_id/tickets",
+    guarded(
+      authenticate,
+      { staff: "VIEWER" },
+      {
+        operationId: "listUserTickets",
+        summary: "List tickets of a user",
+        tags: ["Tickets"],
+        description: "Returns the tickets of a user in all modes, open and ended ones, the last joined first.",
+        params: Type.Object({ user_id: Type.String({ minLength: 1, maxLength: 128 }) }),
+        querystring: TicketsQuery,
+        response: { 200: TicketPage },
+      },
+    ),
+    (request) => listPage(request.params.user_id, request.query),
   );
 
   app.get(

@@ -16,7 +16,7 @@ import { selectInbox } from "../store/notifications.ts";
 import { toUserNotification } from "../stream/user-notification.ts";
 import { inboxCursor, NotificationData, TextView, Time, UserId, Uuid } from "./views.ts";
 
-const readers = { user: "own", staff: "ADMIN", key: "read" } as const;
+const readers = { user: "own", staff: "VIEWER", key: "read" } as const;
 
 const UserNotificationView = named("UserNotification", {
   notification_id: Uuid,

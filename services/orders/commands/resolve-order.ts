@@ -6,7 +6,9 @@
  * could double it. The same holds within the broker's window: a delayed request may still be taken. Only for a broker without a
  * window is that the operator's decision.
  */
-import { type Db, transaction } from "@todoke/kernel/db";
+import { recordStaffAct, type StaffActor } from "@todoke/http";
+import { afterCommit, type Db, type Tx, transaction } from "@todoke/kernel/db";
+import { type CommandResponse, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 import { orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen } from "../problems.ts";
 import { type LockedOrder, lockOrder, type OrderRow, selectOrder } from "../store/orders.ts";
 import { insertResolution, type Resolution } from "../store/resolutions.ts";
@@ -16,24 +18,42 @@ export interface ResolveRequest extends Omit<Resolution, "orderRowId"> {
   /** outbox_orders.id */
   readonly id: string;
   /** The broker's ID of a taken order, if known. */
-  readonly brokerOrderId?: string;
+  readonly brokerOrderId?: string | undefined;
 }
 
-export async function resolveOrder(db: Db, request: ResolveRequest): Promise<OrderRow> {
-  const { id, as, reason, by, brokerOrderId } = request;
-  return transaction(db, async (tx) => {
-    const order = await lockOrder(tx, id);
-    if (!order) throw orderNotFound(`There is no order ${id}.`);
-    if (as === "not-taken") rejectWithinWindow(order);
-    const target =
-      as === "taken"
-        ? ({ to: "succeeded", ...(brokerOrderId !== undefined && { brokerOrderId }) } as const)
-        : ({ to: "pending", resetAttempts: true } as const);
-    const applied = await transitionOrder(tx, { ...target, id, epoch: null, from: ["unknown"], by });
-    if (!applied) throw notResolvable(order);
-    await insertResolution(tx, { orderRowId: id, as, reason, by });
-    return (await selectOrder(tx, id)) as OrderRow;
-  });
+export const resolveOrder = (db: Db, request: ResolveRequest): Promise<OrderRow> =>
+  transaction(db, (tx) => resolve(tx, request));
+
+export interface StaffResolveRequest extends Omit<ResolveRequest, "by"> {
+  readonly key: IdempotencyKey;
+  readonly actor: StaffActor;
+}
+
+/** The same by staff over HTTP: once per key, and with a record of the act. */
+export const resolveOrderAsStaff =
+  (db: Db, onResolved: () => void) =>
+  ({ key, actor, ...request }: StaffResolveRequest): Promise<CommandResponse> =>
+    once(db, key, async (tx) => {
+      const { id, as, reason, brokerOrderId } = request;
+      const order = await resolve(tx, { ...request, by: actor.name });
+      const details = { as, ...(brokerOrderId !== undefined && { broker_order_id: brokerOrderId }) };
+      await recordStaffAct(tx, { actor, act: "resolveOrder", target: id, reason, details });
+      afterCommit(tx, onResolved);
+      return { status: 200, body: order };
+    });
+
+async function resolve(tx: Tx, { id, as, reason, by, brokerOrderId }: ResolveRequest): Promise<OrderRow> {
+  const order = await lockOrder(tx, id);
+  if (!order) throw orderNotFound(`There is no order ${id}.`);
+  if (as === "not-taken") rejectWithinWindow(order);
+  const target =
+    as === "taken"
+      ? ({ to: "succeeded", ...(brokerOrderId !== undefined && { brokerOrderId }) } as const)
+      : ({ to: "pending", resetAttempts: true } as const);
+  const applied = await transitionOrder(tx, { ...target, id, epoch: null, from: ["unknown"], by });
+  if (!applied) throw notResolvable(order);
+  await insertResolution(tx, { orderRowId: id, as, reason, by });
+  return (await selectOrder(tx, id)) as OrderRow;
 }
 
 // Most replies take less.

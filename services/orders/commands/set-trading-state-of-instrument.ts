@@ -8,9 +8,9 @@ export function setTradingStateOfInstrument({
   ...options
 }: TradingStateOptions & { readonly instruments: Instruments }): SetTradingState {
   const set = setTradingState(options);
-  return async (state, permission) => {
+  return async (state, setter) => {
     if (!instruments.byName.has(state.scope))
       throw instrumentNotAllowed(`${state.scope} is not on the list of instruments. Nothing was changed.`);
-    return set(state, permission);
+    return set(state, setter);
   };
 }

@@ -5,6 +5,7 @@ import { cancelAllRoutes } from "./cancel-all.ts";
 import { doOrderRoutes } from "./do-order.ts";
 import { ordersRoutes } from "./orders.ts";
 import { positionsRoutes } from "./positions.ts";
+import { staffRoutes } from "./staff.ts";
 import { tradingStateRoutes } from "./trading-state.ts";
 
 export function orderRoutes(app: HttpApp, deps: Deps): void {
@@ -13,4 +14,5 @@ export function orderRoutes(app: HttpApp, deps: Deps): void {
   cancelAllRoutes(app, deps);
   positionsRoutes(app, deps);
   tradingStateRoutes(app, deps);
+  staffRoutes(app, deps);
 }

@@ -205,14 +205,10 @@ export const ListQuery = {
   status: Type.Optional(Status),
   instrument: Type.Optional(Instrument),
   order_id: Type.Optional(OrderId),
+  user_id: Type.Optional(UserId),
   from: Type.Optional(RequestTime({ description: "Accepted at this time or later." })),
   to: Type.Optional(RequestTime({ description: "Accepted before this time." })),
 };
-
-export const TradingStateBody = named("SetTradingStateRequest", {
-  mode: TradingMode,
-  reason: Type.String({ minLength: 1, maxLength: 500, description: "Why, for the audit and other callers." }),
-});
 
 export const TradingStateView = named("TradingState", {
   scope: Type.String({ description: "* for all instruments, or an instrument." }),

@@ -1,12 +1,12 @@
 /** The kill switch. */
-import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp } from "@todoke/http";
+import { named, TradingStateBody } from "@todoke/contracts/api";
+import { guarded, type HttpApp, type Principal, staffActor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { haltOfAnother, instrumentNotAllowed } from "../problems.ts";
 import { allInstruments, selectTradingState } from "../store/trading-state.ts";
-import { mayLiftAnyHalt, readers, writers } from "./access.ts";
-import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
+import { mayLiftAnyHalt, readers, switchers } from "./access.ts";
+import { Instrument, TradingStateView } from "./schemas.ts";
 
 const TradingStates = named("TradingStates", { states: Type.Array(TradingStateView) });
 
@@ -28,11 +28,11 @@ export function tradingStateRoutes(
   );
   app.put(
     "/v1/orders/trading-state",
-    guarded(authenticate, writers, {
+    guarded(authenticate, switchers, {
       operationId: "setTradingState",
       summary: "Set the trading state",
       description:
-        "Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped guarded the scope " +
+        "Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope " +
         "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
       tags: ["Trading state"],
       body: TradingStateBody,
@@ -42,12 +42,12 @@ export function tradingStateRoutes(
     async (request) =>
       setTradingState(
         { scope: allInstruments, ...request.body, set_by: request.caller },
-        { mayLiftAny: mayLiftAnyHalt(request) },
+        { mayLiftAny: mayLiftAnyHalt(request), ...staffOf(request) },
       ),
   );
   app.put(
     "/v1/orders/trading-state/:instrument",
-    guarded(authenticate, writers, {
+    guarded(authenticate, switchers, {
       operationId: "setTradingStateOfInstrument",
       summary: "Set the state of an instrument",
       description:
@@ -61,7 +61,11 @@ export function tradingStateRoutes(
     async (request) =>
       setTradingStateOfInstrument(
         { scope: request.params.instrument, ...request.body, set_by: request.caller },
-        { mayLiftAny: mayLiftAnyHalt(request) },
+        { mayLiftAny: mayLiftAnyHalt(request), ...staffOf(request) },
       ),
   );
 }
+
+/** Set if a person acts, and not a program. */
+const staffOf = (request: { readonly principal: Principal | undefined }) =>
+  request.principal?.kind === "user" ? { actor: staffActor(request) } : {};

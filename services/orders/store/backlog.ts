@@ -1,6 +1,7 @@
 /** The backlog, read by the partial indexes that the workers use: ended orders cost nothing. */
 import { type Delays, delayCountMax, lateMs, readDelays } from "@todoke/kernel/claims";
 import type { Db, Queryable } from "@todoke/kernel/db";
+import type { Need } from "@todoke/service";
 import { ordersSql, outboxOrdersTable } from "./outbox-orders.ts";
 
 export interface OrderBacklog {
@@ -105,4 +106,20 @@ async function readHalted(db: Queryable): Promise<Delays> {
       where o.due_at > now() and o.created_at <= now() - ${lateMs} * interval '1 millisecond'`,
   );
   return { table: "", failing: 0, lastError: null, parked: 0, ...(rows[0] as Pick<Delays, "late" | "oldestMs">) };
+}
+
+/** Orders of which the broker does not say whether it has them. */
+export async function readOrderNeeds(db: Queryable): Promise<readonly Need[]> {
+  const { rows } = await db.query<{ count: number; oldest_s: number }>({
+    name: "count unresolved orders",
+    text: `select count(*)::int as count, coalesce(extract(epoch from now() - min(in_doubt_since)), 0)::int as oldest_s
+             from (select in_doubt_since from outbox_orders where status = 'unknown'
+                    order by in_doubt_since, id limit ${delayCountMax}) o`,
+  });
+  const { count, oldest_s } = rows[0] ?? { count: 0, oldest_s: 0 };
+  if (count === 0) return [];
+  const detail = `orders are in doubt, the oldest for ${oldest_s} s: the broker has neither confirmed nor denied them`;
+  const cure = { text: "Ask the broker, then resolve them.", href: "/console/orders" };
+  const capped = count >= delayCountMax;
+  return [{ service: "orders", kind: "in-doubt", table: "outbox_orders", count, capped, detail, cure }];
 }

@@ -96,6 +96,7 @@ export interface OrderFilter {
   readonly status?: OrderStatus;
   readonly instrument?: string;
   readonly order_id?: string;
+  readonly user_id?: string;
   /** Accepted at or after `from`, and before `to`. */
   readonly from?: string;
   readonly to?: string;
@@ -105,7 +106,7 @@ export interface OrderFilter {
 
 /** Newest first. The statement contains only the given filters, so that each combination can use its index. */
 export async function selectOrders(db: Queryable, filter: OrderFilter): Promise<OrderRow[]> {
-  const { caller, status, instrument, order_id, from, to, after, limit } = filter;
+  const { caller, status, instrument, order_id, user_id, from, to, after, limit } = filter;
   const values: unknown[] = [];
   const value = (given: unknown) => `$${values.push(given)}`;
   const where = [
@@ -113,6 +114,7 @@ export async function selectOrders(db: Queryable, filter: OrderFilter): Promise<
     // A literal, not a parameter: only then can the planner use the partial index of the status. There are six.
     ...(status === undefined ? [] : [`o.status = '${status}'`]),
     ...(instrument === undefined ? [] : [`o.instrument = ${value(instrument)}`]),
+    ...(user_id === undefined ? [] : [`o.user_id = ${value(user_id)}`]),
     ...(order_id === undefined ? [] : [`o.order_id = ${value(order_id)}`]),
     ...(from === undefined ? [] : [`o.created_at >= ${value(from)}::timestamptz`]),
     ...(to === undefined ? [] : [`o.created_at < ${value(to)}::timestamptz`]),

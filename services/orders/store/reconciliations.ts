@@ -1,5 +1,5 @@
 /** Reconciliation: our orders as the broker should have them, and the result of the last comparison. */
-import { type Db, runStatement, toLastError } from "@todoke/kernel/db";
+import { type Db, type Queryable, rfc3339Sql, runStatement, toLastError } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order/order-status.ts";
 
 export interface LocalOrder {
@@ -83,6 +83,27 @@ export async function finishReconciliation(
             where adapter = $1`,
     values: [adapter, seen, mismatches, JSON.stringify(details)],
   });
+}
+
+export interface ReconciliationRow {
+  readonly adapter: string;
+  readonly last_started_at: string | null;
+  readonly last_ok_at: string | null;
+  readonly last_error: string | null;
+  readonly seen: number;
+  readonly mismatches: number;
+  readonly details: readonly unknown[];
+}
+
+/** The last one of each broker. */
+export async function selectReconciliations(db: Queryable): Promise<ReconciliationRow[]> {
+  const { rows } = await db.query<ReconciliationRow>({
+    name: "select reconciliations",
+    text: `select adapter, ${rfc3339Sql("last_started_at")} as last_started_at, ${rfc3339Sql("last_ok_at")} as last_ok_at, last_error,
+                  seen::float8 as seen, mismatches::float8 as mismatches, details
+             from reconciliations order by adapter`,
+  });
+  return rows;
 }
 
 export async function failReconciliation(db: Db, adapter: string, error: string): Promise<void> {

@@ -50,13 +50,13 @@ export function changePoints(db: Db, onCommitted: () => void): ChangePoints {
   return (key, change) => submit(toRequest(key, change));
 }
 
-function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
+export function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
   // Scopes contain a space and keys none, so this never equals the key of a reservation or of a hold's end.
   const idempotencyKey = `${key.scope} ${key.key}`;
   return { key, change: { ...change, id: randomUUIDv7(), idempotencyKey }, headers: traceHeaders() };
 }
 
-function toResponse(posted: PostResult): CommandResponse | Error {
+export function toResponse(posted: PostResult): CommandResponse | Error {
   if (posted.result === "refused") return posted.problem;
   count("todoke.idempotency.requests", { result: posted.result === "posted" ? "first" : posted.result });
   if (posted.result === "conflict") return posted.problem;

@@ -3,6 +3,7 @@ import type { Db } from "@todoke/kernel/db";
 import { countChanges, countReservations } from "../telemetry.ts";
 import { addPoints } from "./add-points.ts";
 import { addScheduleUsers } from "./add-schedule-users.ts";
+import { adjustPoints } from "./adjust-points.ts";
 import { cancelReservation } from "./cancel-reservation.ts";
 import { captureHold } from "./capture-hold.ts";
 import { changePoints } from "./change-points.ts";
@@ -34,6 +35,7 @@ export function createCommands({ db, wakeRelay, wakeScheduler, soonMs }: Command
   return {
     addPoints: countChanges("ADD", addPoints(change)),
     spendPoints: countChanges("SUB", spendPoints(change)),
+    adjustPoints: adjustPoints(db, wakeRelay),
     placeHold: countChanges("HOLD", placeHold(change)),
     captureHold: countChanges("CAPTURE", captureHold(change)),
     releaseHold: countChanges("RELEASE", releaseHold(change)),

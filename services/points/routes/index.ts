@@ -7,6 +7,7 @@ import { holdRoutes } from "./holds.ts";
 import { reservationRoutes } from "./reservations.ts";
 import { scheduleUserRoutes } from "./schedule-users.ts";
 import { scheduleRoutes } from "./schedules.ts";
+import { staffRoutes } from "./staff.ts";
 import { statementRoutes } from "./statement.ts";
 
 export function pointsRoutes(app: HttpApp, deps: Deps): void {
@@ -17,4 +18,5 @@ export function pointsRoutes(app: HttpApp, deps: Deps): void {
   statementRoutes(app, deps);
   scheduleRoutes(app, deps);
   scheduleUserRoutes(app, deps);
+  staffRoutes(app, deps);
 }

@@ -1,12 +1,13 @@
 /** What the routes read from a request alike: access, amounts, times, keys. */
-import { type Authenticate, guarded, idempotencyKey, problems } from "@todoke/http";
+import { type AccessRule, type Authenticate, guarded, idempotencyKey, problems } from "@todoke/http";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { FastifySchema } from "fastify";
 import { type Kind, pointsMax } from "../ledger/account.ts";
 import { type Precision, parseInstant } from "../schedules/instant.ts";
 
 export const writers = { key: "points:write", staff: "ADMIN" } as const;
-export const readers = { key: "read", staff: "ADMIN" } as const;
+export const readers = { key: "read", staff: "VIEWER" } as const;
+export const operators = { staff: "OPERATOR" } as const;
 /** For paths that name a user, who may read their own data. */
 export const ownReaders = { ...readers, user: "own" } as const;
 
@@ -24,9 +25,13 @@ export const commandKey = (request: Request, command: Command): IdempotencyKey =
 });
 
 /** Route options for a body with amounts: they are read exactly and passed on as digits. */
-export const withAmounts = <const Schema extends FastifySchema>(authenticate: Authenticate, schema: Schema) => ({
-  ...guarded(authenticate, writers, schema),
-  config: { rule: writers, longIntegers: true },
+export const withAmounts = <const Schema extends FastifySchema>(
+  authenticate: Authenticate,
+  schema: Schema,
+  rule: AccessRule = writers,
+) => ({
+  ...guarded(authenticate, rule, schema),
+  config: { rule, longIntegers: true },
   preHandler: ({ body }: Request, _reply: unknown, done: () => void): void => {
     const { items } = body as { readonly items?: readonly BodyWithAmount[] };
     if (items) for (const [index, item] of items.entries()) toDigits(item, `body.items[${index}]`);

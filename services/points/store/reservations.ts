@@ -56,6 +56,22 @@ export async function selectReservations(db: Queryable, page: ReservationsPage):
   return rows.map((row) => omitNulls(row));
 }
 
+/** Due and not granted, the longest due first. Each half is read by the index of the step that it waits for. */
+export async function selectDueReservations(db: Queryable, limit: number): Promise<ReservationView[]> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select due reservations",
+    text: `select ${columns} from (
+             (select * from point_reservations
+               where status = 'PENDING' and execute_at <= now() and execute_at < 'infinity' order by execute_at, id limit $1)
+             union all
+             (select * from point_reservations
+               where status = 'PROCESSING' and sent_at < 'infinity' order by sent_at, id limit $1)) r
+            order by r.execute_at, r.id limit $1`,
+    values: [limit],
+  });
+  return rows.map((row) => omitNulls(row));
+}
+
 /** The sum of a user's reservations that are not granted yet. It can exceed 2^63 - 1. */
 export async function selectReservedPoints(db: Queryable, userId: string): Promise<bigint> {
   const { rows } = await db.query<{ points: string }>({

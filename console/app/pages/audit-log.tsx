@@ -1,0 +1,145 @@
+/** Who did what, to whom and why, over all services; and undoing what can be undone. */
+import { Link } from "wouter-preact";
+import { formatJson } from "../api/json.ts";
+import { withQuery } from "../api/request.ts";
+import type { AuditAct, FailedPart, Page } from "../api/types.ts";
+import { oppositeOf } from "../api/undo.ts";
+import { useGet } from "../api/use-get.ts";
+import { Empty, FailedParts, Foreign, PageTitle, Panel, Time, whyHref } from "../parts/basics.tsx";
+import { ActButton } from "../parts/dialog.tsx";
+import { Filters } from "../parts/filters.tsx";
+import { Await } from "../parts/loaded.tsx";
+import { Paging } from "../parts/paging.tsx";
+import { useStaff } from "../parts/staff.ts";
+import { Table } from "../parts/table.tsx";
+import { useQueryParams } from "../parts/use-query-params.ts";
+import { useTexts } from "../texts/index.ts";
+
+export function AuditLog() {
+  const t = useTexts();
+  return (
+    <>
+      <PageTitle title={t.nav.audit} />
+      <Filters
+        fields={[
+          ["actor", t.by],
+          ["target", t.target],
+          ["service", t.service],
+        ]}
+      />
+      <AuditRows />
+    </>
+  );
+}
+
+export function AuditRows({ target }: { readonly target?: string }) {
+  const t = useTexts();
+  const [{ actor, service, cursor, ...params }] = useQueryParams();
+  const filter = { actor, service, target: target ?? params.target };
+  const log = useGet<{ acts: readonly AuditAct[]; failed: readonly FailedPart[] } & Page>(
+    withQuery("/v1/admin/audit-log", { ...filter, cursor }),
+    { topics: ["audit"], everyMs: 15_000 },
+  );
+  return (
+    <Panel>
+      <Await of={log}>
+        {({ acts, failed, next_cursor }) => (
+          <>
+            <FailedParts failed={failed} />
+            {acts.length === 0 ? (
+              <Empty>{Object.values(filter).some(Boolean) ? t.noHits : t.noActs}</Empty>
+            ) : (
+              <Acts acts={acts} />
+            )}
+            <Paging next={next_cursor} />
+          </>
+        )}
+      </Await>
+    </Panel>
+  );
+}
+
+function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
+  const t = useTexts();
+  return (
+    <Table
+      label={t.nav.audit}
+      rows={acts}
+      keyOf={({ service, act_id }) => `${service} ${act_id}`}
+      columns={[
+        { head: t.time, cell: ({ at }) => <Time at={at} /> },
+        {
+          head: t.by,
+          cell: ({ actor, role }) => (
+            <>
+              <Actor actor={actor} /> <span class="muted">{role}</span>
+            </>
+          ),
+        },
+        {
+          head: t.act,
+          cell: ({ act, service, undone_by }) => (
+            <>
+              <strong>{act}</strong> <span class="muted">{service}</span>
+              {undone_by && <div class="muted">{t.undone}</div>}
+            </>
+          ),
+        },
+        {
+          head: t.target,
+          cell: ({ target }) => (
+            <Link class="id" href={whyHref(target)}>
+              <Foreign>{target}</Foreign>
+            </Link>
+          ),
+        },
+        { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
+        {
+          head: t.details,
+          cell: ({ details }) =>
+            Object.keys(details ?? {}).length === 0 ? (
+              <span class="muted">–</span>
+            ) : (
+              <details>
+                <summary>{t.more}</summary>
+                <pre>{formatJson(details)}</pre>
+              </details>
+            ),
+        },
+        { head: t.undo, cell: (act) => <Undo act={act} /> },
+      ]}
+    />
+  );
+}
+
+function Actor({ actor }: { readonly actor: string }) {
+  const id = /^user:(.+)$/.exec(actor)?.[1];
+  if (id === undefined) return <Foreign>{actor}</Foreign>;
+  return (
+    <Link class="id" href={whyHref(id)}>
+      {id}
+    </Link>
+  );
+}
+
+/** An undo is a new act with a reason of its own. What was sent cannot be unsent, so a redrive has none. */
+function Undo({ act }: { readonly act: AuditAct }) {
+  const t = useTexts();
+  const { can } = useStaff();
+  const opposite = oppositeOf(act);
+  const needed = /Role$/.test(act.act) ? "ADMIN" : "OPERATOR";
+  if (!opposite || act.undone_by || !can(needed)) return <span class="muted">–</span>;
+  return (
+    <ActButton
+      class="small"
+      request={{
+        title: t.undoAct(act.act),
+        text: act.target,
+        confirm: t.undo,
+        toAct: (_values, reason) => opposite(reason),
+      }}
+    >
+      {t.undo}
+    </ActButton>
+  );
+}

@@ -1,0 +1,198 @@
+/** An act asks why, says what it does, and happens once. Enter never confirms. */
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { isRefusal, NoAnswer } from "../api/request.ts";
+import { type Act, useAct } from "../api/use-act.ts";
+import { useTexts } from "../texts/index.ts";
+import { useErrorText } from "./loaded.tsx";
+import { toast } from "./toasts.tsx";
+
+export interface ActRequest<T = unknown> {
+  readonly title: string;
+  /** What happens, and what cannot be undone. */
+  readonly text?: ComponentChildren;
+  readonly fields?: readonly Field[];
+  readonly confirm: string;
+  readonly isDangerous?: boolean;
+  /** To be typed before an act of weight can be confirmed. */
+  readonly typeToConfirm?: string;
+  readonly toAct: (values: Readonly<Record<string, string>>, reason: string) => Act;
+  readonly done?: (result: T) => string | undefined;
+  readonly initialReason?: string;
+}
+
+interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly options?: readonly (readonly [string, string])[];
+  readonly isOptional?: boolean;
+  readonly pattern?: string;
+  readonly type?: "text" | "datetime-local";
+  readonly initial?: string;
+}
+
+const reasonMax = 500;
+
+export function ActDialog({ request, close }: { readonly request: ActRequest<never>; readonly close: () => void }) {
+  const t = useTexts();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { title, text, fields = [], confirm, isDangerous, typeToConfirm, toAct, done } = request;
+  const { isRunning, error, run } = useAct<never>();
+  const [reason, setReason] = useState(request.initialReason ?? "");
+  const [typed, setTyped] = useState("");
+  const [values, setValues] = useState<Readonly<Record<string, string>>>(
+    Object.fromEntries(fields.map(({ name, initial, options }) => [name, initial ?? options?.[0]?.[0] ?? ""])),
+  );
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+
+  const isComplete =
+    reason.trim() !== "" &&
+    fields.every(({ name, isOptional, pattern }) => {
+      const value = values[name] ?? "";
+      return value === "" ? isOptional === true : !pattern || new RegExp(pattern).test(value);
+    }) &&
+    (typeToConfirm === undefined || typed === typeToConfirm);
+
+  async function act(): Promise<void> {
+    const result = await run(toAct(values, reason.trim()));
+    if (result === undefined) return;
+    const message = done?.(result) ?? t.done;
+    toast(message);
+    close();
+  }
+
+  return (
+    <dialog
+      ref={dialog}
+      class="act"
+      aria-labelledby="act-title"
+      onClose={close}
+      onCancel={(event) => isRunning && event.preventDefault()}
+    >
+      <h2 id="act-title">{title}</h2>
+      {text && <div class="act-text">{text}</div>}
+      {fields.map((field) => (
+        <FieldInput
+          key={field.name}
+          field={field}
+          value={values[field.name] ?? ""}
+          onValue={(value) => setValues({ ...values, [field.name]: value })}
+        />
+      ))}
+      <label>
+        {t.reason}
+        <textarea
+          id="reason"
+          rows={2}
+          maxLength={reasonMax}
+          value={reason}
+          placeholder={t.reasonHint}
+          autofocus
+          onInput={({ currentTarget }) => setReason(currentTarget.value)}
+        />
+      </label>
+      {typeToConfirm !== undefined && (
+        <label>
+          {t.typeToConfirm(typeToConfirm)}
+          <input
+            type="text"
+            autocomplete="off"
+            value={typed}
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+          />
+        </label>
+      )}
+      {error && <ActError error={error} />}
+      <div class="dialog-buttons">
+        <button type="button" onClick={close} disabled={isRunning}>
+          {t.cancel}
+        </button>
+        <button
+          type="button"
+          class={isDangerous ? "danger" : "primary"}
+          onClick={act}
+          disabled={isRunning || !isComplete}
+          aria-busy={isRunning}
+        >
+          {confirm}
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+function FieldInput(props: {
+  readonly field: Field;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+}) {
+  const { field, value, onValue } = props;
+  const { name, label, options, isOptional, type = "text", pattern } = field;
+  const t = useTexts();
+  const id = `field-${name}`;
+  return (
+    <label for={id}>
+      {label} {isOptional && <span class="muted">{t.optional}</span>}
+      {options ? (
+        <select id={id} name={name} value={value} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
+          {options.map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          id={id}
+          name={name}
+          type={type}
+          value={value}
+          autocomplete="off"
+          {...(pattern && { pattern })}
+          onInput={({ currentTarget }) => onValue(currentTarget.value)}
+        />
+      )}
+    </label>
+  );
+}
+
+/** The dialogue stays open, with everything typed, and pressing its button again is safe. */
+function ActError({ error }: { readonly error: Error }) {
+  const t = useTexts();
+  const text = useErrorText(error);
+  if (isRefusal(error, "reauthentication-required")) {
+    const href = `/login?reauthenticate=yes&returnTo=${encodeURIComponent("/console/logged-in")}`;
+    return (
+      <p class="banner warn" role="alert">
+        {t.freshLogin}{" "}
+        <a href={href} target="_blank" rel="noreferrer">
+          {t.logInAgain}
+        </a>
+      </p>
+    );
+  }
+  return (
+    <p class="banner bad" role="alert">
+      {error instanceof NoAnswer ? t.noAnswerToAct : text}
+    </p>
+  );
+}
+
+/** A button that opens the dialogue of its act. */
+export function ActButton<T>(props: {
+  readonly request: ActRequest<T>;
+  readonly children: string;
+  readonly class?: string;
+  readonly disabled?: boolean;
+}) {
+  const { request, children, class: look = "", disabled = false } = props;
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class={look} disabled={disabled} onClick={() => setOpen(true)}>
+        {children}
+      </button>
+      {isOpen && <ActDialog request={request as unknown as ActRequest<never>} close={() => setOpen(false)} />}
+    </>
+  );
+}

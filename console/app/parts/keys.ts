@@ -1,0 +1,28 @@
+/** Shortcuts. None works while somebody types or a dialogue is open. */
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+export type Shortcuts = Readonly<Record<string, (() => void) | undefined>>;
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+/** Keys by name: "j", "?", or "g d" for two keys in a row. */
+export function useShortcuts(shortcuts: Shortcuts): void {
+  const latest = useRef(shortcuts);
+  latest.current = shortcuts;
+  // Before the page is painted: a key that is pressed on what is visible must not be lost.
+  useLayoutEffect(() => {
+    let before = "";
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (document.querySelector("dialog[open]")) return;
+      const run = latest.current[`${before} ${event.key}`] ?? latest.current[event.key];
+      before = event.key;
+      if (!run) return;
+      event.preventDefault();
+      run();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+}

@@ -1,0 +1,74 @@
+/** What staff does to the points of a user, and the reservations that are due. */
+import { AdjustPointsBody, named } from "@todoke/contracts/api";
+import {
+  guarded,
+  type HttpApp,
+  IdempotencyHeaders,
+  idempotencyKey,
+  ProblemView,
+  sendResponse,
+  staffActor,
+} from "@todoke/http";
+import { Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import { selectDueReservations } from "../store/reservations.ts";
+import { operators, parseTime, withAmounts } from "./request.ts";
+import { ReservationView, TransactionView, UserParams } from "./schemas.ts";
+
+const DueReservations = named("DueReservations", { reservations: Type.Array(ReservationView) });
+const defaultLimit = 50;
+
+export function staffRoutes(app: HttpApp, { authenticate, db, adjustPoints }: Deps): void {
+  app.post(
+    "/v1/admin/users/:user_id/point-adjustments",
+    withAmounts(
+      authenticate,
+      {
+        operationId: "adjustPoints",
+        summary: "Adjust points",
+        tags: ["Points"],
+        description:
+          "Adds points to a user or spends them, and records who did it and why. An adjustment can undo another.",
+        params: UserParams,
+        headers: IdempotencyHeaders,
+        body: AdjustPointsBody,
+        response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
+      },
+      operators,
+    ),
+    async (request, reply) => {
+      const { direction, point_amount, expires_at, reason, undoes } = request.body;
+      const adjustment = {
+        key: idempotencyKey(request, request.caller),
+        actor: staffActor(request),
+        direction,
+        userId: request.params.user_id,
+        amount: BigInt(point_amount),
+        expiresAt: expires_at === undefined ? null : parseTime(expires_at, "body.expires_at", "millisecond"),
+        reason,
+        undoes,
+      };
+      return sendResponse(reply, await adjustPoints(adjustment));
+    },
+  );
+  app.get(
+    "/v1/admin/points/late-reservations",
+    guarded(
+      authenticate,
+      { staff: "VIEWER" },
+      {
+        operationId: "listLateReservations",
+        summary: "List late reservations",
+        tags: ["Reservations"],
+        description: "Returns the reservations that are due and not granted, the longest due first.",
+        querystring: Type.Object({
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 200, description: "Rows at most; the default is 50." }),
+          ),
+        }),
+        response: { 200: DueReservations },
+      },
+    ),
+    async ({ query: { limit = defaultLimit } }) => ({ reservations: await selectDueReservations(db, limit) }),
+  );
+}
