@@ -58,6 +58,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       tags,
       description: "Returns how far a batch of dead letters is.",
       params: BatchParams,
+      refusals: [batchNotFound],
       response: { 200: BatchView },
     }),
     async ({ params: { batch_id } }) => {
@@ -78,6 +79,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       params: BatchParams,
       headers: IdempotencyHeaders,
       body: StopBody,
+      refusals: [batchNotFound],
       response: { 200: BatchView },
     }),
     async (request, reply) => {

@@ -11,6 +11,7 @@ import {
 } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen } from "../problems.ts";
 import { selectReconciliations } from "../store/reconciliations.ts";
 import { operators } from "./access.ts";
 import { OrderView, RowId } from "./schemas.ts";
@@ -43,6 +44,7 @@ export function staffRoutes(app: HttpApp, { authenticate, db, resolveOrderAsStaf
       params: Type.Object({ id: RowId }),
       headers: IdempotencyHeaders,
       body: ResolveOrderBody,
+      refusals: [orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen],
       response: { 200: OrderView, 404: ProblemView, 409: ProblemView },
     }),
     async (request, reply) => {

@@ -6,6 +6,7 @@ import {
   IdempotencyHeaders,
   idempotencyKey,
   ProblemView,
+  problems,
   sendResponse,
   staffActor,
 } from "@todoke/http";
@@ -32,6 +33,7 @@ export function staffRoutes(app: HttpApp, { authenticate, db, adjustPoints }: De
         params: UserParams,
         headers: IdempotencyHeaders,
         body: AdjustPointsBody,
+        refusals: [problems.actNotFound, problems.actAlreadyUndone],
         response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
       },
       operators,
