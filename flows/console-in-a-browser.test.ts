@@ -1,5 +1,5 @@
 /** The console as an operator uses it, in Chromium, on everything that `npm start` starts. */
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import type { BrowserContext, Page } from "playwright-core";
