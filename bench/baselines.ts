@@ -119,9 +119,13 @@ export async function startGuarded(url: string, secret: string) {
   const app = fastify();
   app.decorateRequest("session", undefined);
   const schema = { response: { 200: { type: "object", properties: { hello: textSchema } } } };
-  app.get("/", { schema, onRequest: async (request) => void (await authenticate(request)) }, async () => ({
-    hello: "world",
-  }));
+  app.get(
+    "/",
+    { schema, onRequest: async (request, reply) => void (await authenticate(request, reply)) },
+    async () => ({
+      hello: "world",
+    }),
+  );
   return listen(app, async () => {
     await sessions[Symbol.asyncDispose]();
     await db.end();

@@ -20,10 +20,8 @@ export interface Figure {
   readonly rounds: readonly number[];
 }
 
-const rounds = 3;
-
 /** The contenders alternate, so that a slow minute of the machine affects all of them. */
-export async function measureInTurns(title: string, contenders: readonly Contender[]): Promise<Figure[]> {
+export async function measureInTurns(title: string, contenders: readonly Contender[], rounds = 3): Promise<Figure[]> {
   const measured = new Map<string, number[]>(contenders.map(({ name }) => [name, []]));
   for (let n = 1; n <= rounds; n++) {
     for (const { name, before, run, after, seconds } of contenders) {

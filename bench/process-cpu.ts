@@ -1,5 +1,6 @@
 /** CPU time of processes that the bench did not start itself, from /proc (Linux). */
 import { readdir, readFile } from "node:fs/promises";
+import type { Db } from "@todoke/kernel/db";
 
 /** Linux reports CPU time in hundredths of a second on every architecture that Node supports. */
 const microsecondsPerTick = 10_000;
@@ -17,10 +18,16 @@ export async function processCpuMicroseconds(pid: number): Promise<number> {
   return ((await readTimes(pid))?.own ?? 0) * microsecondsPerTick;
 }
 
-export async function parentOf(pid: number): Promise<number> {
+async function parentOf(pid: number): Promise<number> {
   const times = await readTimes(pid);
   if (!times) throw new Error(`there is no process ${pid} on this machine`);
   return times.parent;
+}
+
+/** The parent of every server process. The server is on this machine. */
+export async function findPostmaster(db: Db): Promise<number> {
+  const { rows } = await db.query<{ pid: number }>(`select pg_backend_pid() as pid`);
+  return await parentOf(rows[0]?.pid ?? 0);
 }
 
 /** CPU time of a process and its children in microseconds, also of those that have exited. */

@@ -9,7 +9,7 @@ import { sendAtRate, sendConcurrently } from "./load.ts";
 import { clearProgress, type Figure, median, percentile, ratio, round, showProgress } from "./measure.ts";
 import { bestClientCount, findPgbench } from "./pgbench.ts";
 import { nextGrant, pgbenchGrants, sentDelays } from "./pipeline.ts";
-import { familyCpuMicroseconds, parentOf } from "./process-cpu.ts";
+import { familyCpuMicroseconds, findPostmaster } from "./process-cpu.ts";
 import type { Result } from "./report.ts";
 import { type AllServices, startAll } from "./start-all.ts";
 
@@ -145,12 +145,6 @@ async function waitUntilSent(db: Db, wanted: number): Promise<void> {
 async function walPosition(db: Db): Promise<bigint> {
   const { rows } = await db.query<{ bytes: string }>(`select (pg_current_wal_lsn() - '0/0'::pg_lsn)::text as bytes`);
   return BigInt(rows[0]?.bytes ?? 0);
-}
-
-/** The parent of every server process. The server is on this machine. */
-async function findPostmaster(db: Db): Promise<number> {
-  const { rows } = await db.query<{ pid: number }>(`select pg_backend_pid() as pid`);
-  return await parentOf(rows[0]?.pid ?? 0);
 }
 
 async function measureSteadyDelays(database: BenchDatabase, url: string): Promise<{ p50: number; p99: number }> {

@@ -8,6 +8,7 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { EngineNotFound, findEngine } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
+import { costPerCommand } from "./costs.ts";
 import { fillWithOldRows, finishAndVacuum, openDatabase } from "./databases.ts";
 import { gatewayReads } from "./gateway.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
@@ -27,7 +28,7 @@ import { telemetryCost } from "./telemetry.ts";
 /**
  * `npm run bench -- batch claims` runs only these and keeps the results of the others. `peers` also writes a page of its own
  * (`BENCH_PEERS=drain,open-transaction` repeats only these comparisons). `BENCH_ROAD=postgres,nats` limits `road` to these buses.
- * `peers-quick` and `road-quick` are short trials that run only by name and write nothing.
+ * `peers-quick`, `road-quick` and `gateway-quick` are short trials that run only by name and write nothing.
  */
 const only = process.argv.slice(2);
 const schema = "bench";
@@ -116,10 +117,14 @@ function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
       return await grantToSent({ name: "rabbitmq", url: () => url }, await pipelineSetup());
     },
     gateway: () => gatewayReads(postgres.url),
+    ...(only.includes("gateway-quick") && {
+      "gateway-quick": () => gatewayReads(postgres.url, { quick: true }),
+    }),
     matchmaking: async () => {
       startedEngines.redis ??= await engine("redis");
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: startedEngines.redis.url });
     },
+    costs: () => costPerCommand(postgres.url),
     points: () => changesOverHttp(postgres.url),
     "points-drain": () => drainDueReservations(postgres.url),
     "points-delay": async () => {

@@ -14,6 +14,7 @@ const usersOrKey: AccessRule = { ...users, key: "read" };
 const entitlementWriters: AccessRule = { key: "entitlements:write" };
 const pointsWriters: AccessRule = { key: "points:write", staff: "ADMIN" };
 const readers: AccessRule = { key: "read", staff: "VIEWER" };
+const gateway: AccessRule = { service: ["gateway-bff"] };
 const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 const switchers: AccessRule = { key: "orders:write", staff: "OPERATOR" };
@@ -32,11 +33,11 @@ const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`POST ${path}/dead-letter-batches/{batch_id}:stop`]: operators,
   [`GET ${path}/audit-log`]: viewers,
   [`GET ${path}/overview`]: viewers,
+  [`GET ${path}/keys`]: admins,
 });
 
 /** Routes of every service. */
 const common = {
-  "GET /v1/admin/why/{id}": viewers,
   "GET /livez": anyone,
   "GET /readyz": anyone,
   "GET /openapi.json": anyone,
@@ -52,6 +53,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "POST /identities:resolve": { service: ["gateway-bff"] },
     "GET /display-names": { service: ["gateway-bff"] },
     "GET /users/{user_id}": ownOrStaff,
+    "GET /shared-reads/users": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "PATCH /users/{user_id}": ownOrAdmin,
     "GET /users/{user_id}/export": ownOrAdmin,
     "POST /users/{user_id}:delete": ownOrAdmin,
@@ -65,6 +68,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   entitlement: {
     ...common,
     ...staffRoutes("/v1/admin"),
+    "GET /shared-reads/entitlements": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
     "POST /v1/entitlements/batch": entitlementWriters,
@@ -77,6 +82,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   notification: {
     ...common,
     ...staffRoutes("/v1/admin"),
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/users/{user_id}/inbox": ownOrStaffOrKey,
     "GET /v1/users/{user_id}/inbox/stream": ownOrStaffOrKey,
     "GET /v1/admin/users/{user_id}/notifications": viewers,
@@ -84,6 +90,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   matchmaking: {
     ...common,
     ...staffRoutes("/v1/admin"),
+    "GET /shared-reads/current-tickets": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
@@ -98,6 +106,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   points: {
     ...common,
     ...staffRoutes("/v1/admin"),
+    "GET /shared-reads/balances": gateway,
+    "GET /v1/admin/why/{id}": viewers,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,
     "PUT /point/sub": pointsWriters,
@@ -134,6 +144,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   orders: {
     ...common,
     ...staffRoutes("/v1/admin"),
+    "GET /v1/admin/why/{id}": viewers,
     "POST /do/order": traders,
     "GET /do/order/{idempotency_key}": readers,
     "POST /do/order/{idempotency_key}/cancel": traders,
@@ -156,11 +167,12 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...Object.fromEntries(
       Object.entries(staffRoutes("/v1/admin/services/{service}")).filter(
         // Merged over all services.
-        ([route]) => !/(groups|audit-log|overview)$/.test(route),
+        ([route]) => !/(groups|audit-log|overview|keys)$/.test(route),
       ),
     ),
     "GET /v1/admin/audit-log": viewers,
     "GET /v1/admin/overview": viewers,
+    "GET /v1/admin/keys": admins,
     "GET /v1/admin/dead-letters/groups": viewers,
     "POST /v1/admin/users/{user_id}/entitlement-grants": operators,
     "POST /v1/admin/users/{user_id}/entitlement-revokes": operators,
@@ -182,6 +194,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "PUT /v1/orders/trading-state/{instrument}": operators,
     "POST /v1/admin/orders/{id}:resolve": operators,
     "GET /v1/admin/orders/reconciliations": viewers,
+    "GET /v1/admin/why/{id}": viewers,
     "GET /": anyone,
     "GET /page.css": anyone,
     "GET /page.js": anyone,

@@ -19,6 +19,8 @@ const hourMs = 3_600_000;
 const at = (role: Role, name: string, hit = 2): Step => ({ role, name, hit });
 /** In a process that publishes and consumes in transactions of the database of its bus. */
 const inTransaction = (role: Role, name: string): Step => ({ ...at(role, name), inTransactions: true });
+/** In a process that is scheduler and worker, and so grants due reservations itself. */
+const granting = (name: string): Step => ({ ...inTransaction("scheduler", name), roles: ["worker"] });
 
 /** The failpoints, four processes at a time. */
 const rounds: readonly (readonly Step[])[] = [
@@ -30,8 +32,7 @@ const rounds: readonly (readonly Step[])[] = [
   ],
   [
     at("api", "statement.sent", 8),
-    // A pass has two transactions: recurring grants, then due reservations.
-    at("scheduler", "transaction.commit-sent", 6),
+    at("scheduler", "transaction.commit-sent", 3),
     at("worker", "consumer.marked"),
     at("worker", "consumer.effect"),
   ],
@@ -59,6 +60,7 @@ const rounds: readonly (readonly Step[])[] = [
     inTransaction("worker", "consumer.effect"),
     inTransaction("worker", "transaction.commit-sent"),
   ],
+  [granting("scheduler.granting"), granting("grant.posted"), granting("scheduler.granted")],
 ];
 
 /** Failpoints that matter with a message broker, which keeps the messages of a dead process. */

@@ -17,8 +17,9 @@ import { type LaunchedProcess, launch, type ServiceProcess } from "./service-pro
 export type Role = "api" | "relay" | "scheduler" | "maintenance" | "worker";
 
 export interface Step extends FailpointHit {
-  /** The only role of the process. */
   readonly role: Role;
+  /** Further roles of the process. */
+  readonly roles?: readonly Role[];
 }
 
 export interface PointsOptions {
@@ -90,9 +91,10 @@ export async function openPoints({ kind, postgres, processes = defaultProcesses 
     if (typeof code === "number") await process.serves();
   }
 
-  async function killOneAt({ role, ...step }: Step): Promise<void> {
-    const killed = await launchProcess([role], failpointEnv("kill", step));
-    addWhenServing(killed, [role]).catch(() => {}); // It may die at the failpoint before it serves.
+  async function killOneAt({ role, roles: more = [], ...step }: Step): Promise<void> {
+    const roles = [role, ...more];
+    const killed = await launchProcess(roles, failpointEnv("kill", step));
+    addWhenServing(killed, roles).catch(() => {}); // It may die at the failpoint before it serves.
     await waitForExitOr(killed, `a process dies at ${step.name}`, () => false);
     await expireLeases(killed.pid);
   }

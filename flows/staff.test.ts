@@ -1,6 +1,6 @@
 /** What staff does through the gateway, in each role: the effect, its record, and the refusals. */
 import { randomUUID } from "node:crypto";
-import { until } from "@todoke/kernel/testing";
+import { fixedId, until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startAll, type User } from "./all-services.ts";
 
@@ -309,6 +309,32 @@ test("staff reads a user's page: profile, products, points, inbox, tickets, orde
     "/v1/admin/users?name=pla",
   ])
     expect([path, (await call("viewer", "GET", path)).http]).toEqual([path, 200]);
+});
+
+test("the overview has every service and what needs a person; API keys are for admins", async () => {
+  await killEvent();
+  const overview = (await call("viewer", "GET", "/v1/admin/overview")) as unknown as {
+    services: { service: string; ready: boolean }[];
+    needs_you: object[];
+    failed: object[];
+  };
+  expect(overview.services.map(({ service }) => service.replaceAll("-", "_")).sort()).toEqual(services);
+  expect(overview.services.every(({ ready }) => ready)).toBe(true);
+  expect(overview.failed).toEqual([]);
+  expect(overview.needs_you).toContainEqual(
+    expect.objectContaining({ service: "entitlement", kind: "dead", table: "outbox_events" }),
+  );
+  for (const schema of ["entitlement", "gateway_bff"])
+    await all.db.query(
+      `insert into ${schema}.api_keys (key_id, holder, scopes, sha256, created_by)
+       values ($1, 'shop', '{read}', sha256('secret'), 'aki')`,
+      [fixedId(7)],
+    );
+  expect(await call("operator", "GET", "/v1/admin/keys")).toMatchObject({ status: 403 });
+  expect(await call("admin", "GET", "/v1/admin/keys")).toMatchObject({
+    keys: [{ key_id: fixedId(7), holder: "shop", state: "live", services: ["entitlement", "gateway-bff"] }],
+    failed: [],
+  });
 });
 
 test("a change by staff needs a fresh login", async () => {

@@ -93,6 +93,7 @@ test("staff sees a purchase from its key to the notification, through the gatewa
     fetch(`${gatewayUrl}/v1/admin/why/${encodeURIComponent(id)}`, { headers: { authorization: `Bearer ${session}` } });
   const explain = async (id: string) => (await (await ask(id)).json()) as Explanation;
 
+  await until("the gateway knows the role", async () => (await ask("x")).status === 200);
   await until("the notification is sent", async () => (await explain("purchase-1")).entries.at(-1)?.kind === "sent");
   const told = await explain("purchase-1");
   expect(told.outcome).toBe("done");

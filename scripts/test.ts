@@ -61,7 +61,7 @@ async function staticChecks(): Promise<void> {
   await step("types", () => check(["tsc"], signal));
   await step("types of the console", () => check(["tsc", "-p", "console"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
-  await step("unused code", () => check(["knip"], signal));
+  await step("unused code", () => check(["knip", "--cache"], signal));
 }
 
 async function quickTests(engines: Engines): Promise<void> {

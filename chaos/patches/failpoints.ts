@@ -321,12 +321,29 @@ const pointsPoints: readonly Failpoint[] = [
   point(
     "occurrence.written",
     "a batch of users of a recurring grant is committed, the next is not started",
-    made(`${points}/workers/scheduler.ts`, "const batch = await dispatch();", "hasRun"),
+    made(`${points}/workers/scheduler.ts`, "if (isDrained || stopping?.aborted)", "hasRun"),
   ),
   point(
     "grant.posted",
-    "points of reservations are posted, and the reservations are not DONE, uncommitted",
+    "points of reservations are posted, and the reservations are not DONE, uncommitted; in the worker or in a scheduler that grants",
     before(`${points}/commands/grant-reservations.ts`, "const granted = due.map("),
+  ),
+  point(
+    "scheduler.granting",
+    "a scheduler that grants has locked due reservations, and has posted nothing",
+    (name) => ({
+      file: `${points}/commands/grant-reservations.ts`,
+      find: "grantLocked(tx, await lockDueReservations(tx, limit)));",
+      replace: `lockDueReservations(tx, limit).then(async (due) => {
+    if (due.length > 0) await reach("${name}");
+    return grantLocked(tx, due);
+  }));`,
+    }),
+  ),
+  point(
+    "scheduler.granted",
+    "a scheduler has granted reservations, committed; the relay is not woken",
+    made(`${points}/workers/scheduler.ts`, "if (delaysMs.length === 0) return 0;", "delaysMs.length > 0"),
   ),
   point("grant.failing", "a reservation is FAILED and its event is a dead letter, uncommitted", (name) => ({
     file: `${points}/events/on-point-reservation-due.ts`,

@@ -26,4 +26,7 @@ grant insert, update, delete on account.dead_letter_batches, account.console_sam
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on account.api_keys to todoke_account;
+
+-- The last audit of the tables.
+grant insert, update on account.audits to todoke_account;
 commit;

@@ -25,4 +25,7 @@ grant insert, update, delete on entitlement.dead_letter_batches, entitlement.con
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on entitlement.api_keys to todoke_entitlement;
+
+-- The last audit of the tables.
+grant insert, update on entitlement.audits to todoke_entitlement;
 commit;

@@ -31,4 +31,7 @@ grant insert, update, delete on gateway_bff.dead_letter_batches, gateway_bff.con
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on gateway_bff.api_keys to todoke_gateway_bff;
+
+-- The last audit of the tables.
+grant insert, update on gateway_bff.audits to todoke_gateway_bff;
 commit;

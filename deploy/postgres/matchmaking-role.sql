@@ -34,4 +34,7 @@ grant insert, update, delete on matchmaking.dead_letter_batches, matchmaking.con
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on matchmaking.api_keys to todoke_matchmaking;
+
+-- The last audit of the tables.
+grant insert, update on matchmaking.audits to todoke_matchmaking;
 commit;

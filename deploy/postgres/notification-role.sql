@@ -26,4 +26,7 @@ grant insert, update, delete on notification.dead_letter_batches, notification.c
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on notification.api_keys to todoke_notification;
+
+-- The last audit of the tables.
+grant insert, update on notification.audits to todoke_notification;
 commit;

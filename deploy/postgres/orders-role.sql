@@ -33,4 +33,7 @@ grant insert, update, delete on orders.dead_letter_batches, orders.console_sampl
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on orders.api_keys to todoke_orders;
+
+-- The last audit of the tables.
+grant insert, update on orders.audits to todoke_orders;
 commit;

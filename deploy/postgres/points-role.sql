@@ -28,4 +28,7 @@ grant insert, update, delete on points.dead_letter_batches, points.console_sampl
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
 grant update (last_used_at) on points.api_keys to todoke_points;
+
+-- The last audit of the tables.
+grant insert, update on points.audits to todoke_points;
 commit;

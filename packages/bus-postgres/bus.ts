@@ -52,6 +52,8 @@ import {
   readDatabaseId,
   readDurability,
   type StoredDelivery,
+  selectWaitingDeliveries,
+  type WaitingDelivery,
 } from "./store.ts";
 
 export interface PostgresBusOptions {
@@ -107,6 +109,26 @@ export async function readPostgresBusLag(url: string, consumer: string): Promise
   try {
     const { rows } = await db.query<{ exists: boolean }>(`select to_regclass('bus_deliveries') is not null as exists`);
     return rows[0]?.exists ? await readConsumerLag(db, consumer) : undefined;
+  } finally {
+    await db.end();
+  }
+}
+
+/** Reads which deliveries of these events are not done, without opening the bus. Empty if there is no bus. */
+export async function readPostgresDeliveries(
+  url: string,
+  eventIds: readonly string[],
+): Promise<readonly WaitingDelivery[]> {
+  const db = openDb({
+    url,
+    schema: defaultSchema,
+    applicationName: "todoke bus",
+    poolMax: 1,
+    statementTimeoutMs: 2_000,
+  });
+  try {
+    const { rows } = await db.query<{ exists: boolean }>(`select to_regclass('bus_deliveries') is not null as exists`);
+    return rows[0]?.exists ? await selectWaitingDeliveries(db, eventIds) : [];
   } finally {
     await db.end();
   }

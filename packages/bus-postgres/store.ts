@@ -12,6 +12,7 @@ import {
   getSqlState,
   type MigrationSet,
   type Queryable,
+  rfc3339Sql,
   runStatement,
   type Tx,
   transaction,
@@ -62,6 +63,36 @@ export async function readConsumerLag(db: Queryable, consumer: string): Promise<
     [consumer],
   );
   return rows[0] ?? { waiting: 0 };
+}
+
+/** A delivery that is not done. */
+export interface WaitingDelivery {
+  readonly event_id: string;
+  readonly consumer: string;
+  readonly status: string;
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+  /** The worker that has claimed it. */
+  readonly worker: string | null;
+  readonly due_at: string;
+  readonly published_at: string;
+}
+
+/** The deliveries of these events that are not done, by an index probe for each. */
+export async function selectWaitingDeliveries(
+  db: Queryable,
+  eventIds: readonly string[],
+): Promise<readonly WaitingDelivery[]> {
+  const { rows } = await db.query<WaitingDelivery>(
+    `select e.event_id, d.consumer, d.status, d.attempt_count, d.last_error, d.locked_by as worker,
+            ${rfc3339Sql("d.next_retry_at")} as due_at, ${rfc3339Sql("m.published_at")} as published_at
+       from unnest($1::uuid[]) e(event_id)
+      cross join lateral (select m.message_id, m.published_at from bus_messages m where m.event_id = e.event_id limit 1) m
+      cross join lateral (select * from bus_deliveries d where d.message_id = m.message_id limit 20) d
+      where d.done_at is null`,
+    [eventIds],
+  );
+  return rows;
 }
 
 /** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */

@@ -60,6 +60,13 @@ export async function readLag(
   return bus.readLag?.(consumer, subjects);
 }
 
+/** The deliveries of these events that are not done; undefined if the bus cannot tell. Changes nothing there. */
+export async function readWaitingDeliveries(url: string, eventIds: readonly string[]) {
+  if (!/^postgres(ql)?:/.test(url)) return undefined;
+  const { readPostgresDeliveries } = await import("@todoke/bus-postgres");
+  return readPostgresDeliveries(url, eventIds);
+}
+
 /** Runs the missing migrations of a bus in PostgreSQL and returns them; other buses have none. */
 export async function migrateBus(
   url: string,

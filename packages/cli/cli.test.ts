@@ -15,6 +15,7 @@ test("help, --help, -h and no arguments list every command and service", async (
       "serve",
       "migrate",
       "keys",
+      "why",
       "dead",
       "audit",
       "orders",
@@ -30,7 +31,19 @@ test("help, --help, -h and no arguments list every command and service", async (
 
 test("the help of every command has its usage and options and fits a screen", async () => {
   await using shell = openShell();
-  for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "orders", "match", "doctor", "version"]) {
+  for (const name of [
+    "dev",
+    "serve",
+    "migrate",
+    "keys",
+    "why",
+    "dead",
+    "audit",
+    "orders",
+    "match",
+    "doctor",
+    "version",
+  ]) {
     const { code, out } = await shell.run(`help ${name}`);
     expect(code).toBe(0);
     expect(out).toMatch(new RegExp(`^Usage: todoke ${name}`));

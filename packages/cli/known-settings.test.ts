@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { findUnknownSettings, listKnownSettings } from "./known-settings.ts";
-import { loadAll } from "./select-services.ts";
+import { branches, findUnknownSettings, listKnownSettings, readSettingsOf } from "./known-settings.ts";
+import { type LoadedService, loadAll } from "./select-services.ts";
 import { withoutServiceLinks } from "./service-links.ts";
-import { services } from "./services.ts";
+import { type Env, type Service, services } from "./services.ts";
 import { runTodoke } from "./testing/command.ts";
 
 const loaded = await loadAll(services);
@@ -34,6 +34,46 @@ test("every setting in the documents is known", () => {
     .filter((name) => !known.has(name.replace("<SERVICE>", "POINTS").replace("<WORKER>", "RELAY")));
   expect(unknown).toEqual([]);
 });
+
+/** The tables of a service, then those of all services. */
+const pagesOf = (service: string) => [
+  service === "gateway-bff" ? "docs/guides/let-players-in.md" : `services/${service}/README.md`,
+  "packages/service/README.md",
+  "packages/cli/README.md",
+  "docs/telemetry.md",
+];
+
+/** What the service reads, and no table of its pages names: by its name, as `<SERVICE>_…`, or as `ORDERS_RELAY_…`. */
+function undocumented({ entry, service }: LoadedService, branches: readonly Env[]): string[] {
+  const tables = pagesOf(entry.name).map(tablesOf).join("\n");
+  const prefix = `${entry.name.toUpperCase().replaceAll("-", "_")}_`;
+  const workers = [...tables.matchAll(/`([A-Z_]+_)…`/g)].map(([, start = ""]) => start);
+  const isDocumented = (name: string) =>
+    [name, name.replace(prefix, "<SERVICE>_")].some((form) => tables.includes(`\`${form}\``)) ||
+    workers.some((start) => start.startsWith(prefix) && name.startsWith(start)) ||
+    (name.startsWith("OTEL_") && tables.includes("`OTEL_"));
+  const read = branches.flatMap((env) => [...readSettingsOf({ entry, service }, env).keys()]);
+  // `EVENT_BUS_URL` of other services is read by their consumers.
+  return [...new Set(read)].filter((name) => !isDocumented(name) && !name.endsWith("_EVENT_BUS_URL"));
+}
+
+const tablesOf = (page: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../${page}`, import.meta.url)), "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .join("\n");
+
+test.each(loaded.map((each) => [each.entry.name, each] as const))(
+  "every setting that %s reads is in its table of settings",
+  (_name, each) => {
+    expect(undocumented(each, [{}, branches])).toEqual([]);
+    const reading: Service = {
+      ...each.service,
+      configErrors: (env) => [env.ORDERS_NEW_SETTING ?? ""],
+    };
+    expect(undocumented({ ...each, service: reading }, [{}])).toContain("ORDERS_NEW_SETTING");
+  },
+);
 
 const check = (env: Record<string, string>) => findUnknownSettings(loaded, env);
 

@@ -3,7 +3,7 @@
  * no list can be out of date (docs/adr/0074).
  */
 import { type RecordedSetting, recordSettings } from "@todoke/http";
-import { allSubjects, busVariable, listSettingsBeside } from "@todoke/service";
+import { allSubjects, busVariables, listSettingsBeside } from "@todoke/service";
 import { secretNames } from "./secret-files.ts";
 import type { LoadedService } from "./select-services.ts";
 import type { Env } from "./services.ts";
@@ -13,19 +13,14 @@ import { suggest } from "./suggest.ts";
 /** What the service reads of the environment, by variable. */
 export function readSettingsOf({ entry, service }: LoadedService, env: Env): ReadonlyMap<string, RecordedSetting> {
   const recording = recordSettings(env);
-  for (const name of busVariables) void recording.env[name];
-  for (const name of ["EVENT_BUS_URL", "EVENT_BUS_KEEP_DAYS"]) void recording.env[name];
+  for (const name of [...allSubjects.flatMap(busVariables), "EVENT_BUS_KEEP_DAYS"]) void recording.env[name];
   for (const what of ["PORT", "URL"] as const) void recording.env[variable(entry.name, what)];
   service.configErrors(recording.env);
   return recording.settings;
 }
 
-const busVariables = new Set(
-  allSubjects.flatMap((subject) => [busVariable(subject), `${prefixOf(subject.split(".")[0] ?? "")}EVENT_BUS_URL`]),
-);
-
 /** Other settings are read only with these values. */
-const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
+export const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
 
 export function listKnownSettings(loaded: readonly LoadedService[]): ReadonlySet<string> {
   const read = loaded.flatMap((each) => [{}, branches].flatMap((env) => [...readSettingsOf(each, env).keys()]));

@@ -3,10 +3,10 @@
  * Docker and Kubernetes mount secrets, and it keeps them out of the environment that child processes and crash reports show.
  */
 import { readFileSync } from "node:fs";
-import { allSubjects, busVariable } from "@todoke/service";
+import { allSubjects, busVariables } from "@todoke/service";
 import { SettingsError } from "./errors.ts";
 import type { Env, ServiceEntry } from "./services.ts";
-import { prefixOf, variable } from "./settings.ts";
+import { variable } from "./settings.ts";
 
 /** Settings that are secrets, or addresses that may contain one. */
 const sharedNames = [
@@ -34,13 +34,8 @@ const bytesMax = 64 * 1024;
 /** The settings of these services that are secrets. Each can be given as a file, and none is ever printed. */
 export function secretNames(services: readonly ServiceEntry[]): ReadonlySet<string> {
   const databases = services.map((entry) => variable(entry.name, "DATABASE_URL"));
-  const buses = allSubjects.flatMap((subject) => [
-    busVariable(subject),
-    `${prefixOf(subject.split(".")[0] ?? "")}EVENT_BUS_URL`,
-  ]);
-  const direct = ["DATABASE_URL", "EVENT_BUS_URL", ...databases, ...buses].map((name) =>
-    name.replace(/URL$/, "DIRECT_URL"),
-  );
+  const buses = allSubjects.flatMap(busVariables);
+  const direct = ["DATABASE_URL", ...databases, ...buses].map((name) => name.replace(/URL$/, "DIRECT_URL"));
   return new Set([...sharedNames, ...databases, ...direct, ...buses]);
 }
 

@@ -1,4 +1,5 @@
 /** The services that this command can run. To add one, add an entry to `services`. Its code is loaded only when it runs. */
+import type { AuditSpec } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
 import type { Delays } from "@todoke/kernel/claims";
 import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
@@ -38,6 +39,8 @@ export interface Service {
   delays?(db: Queryable): Promise<readonly Delays[]>;
   /** How an id is looked up in its tables. */
   readonly why?: readonly Lookup[];
+  /** Its rules for `todoke audit`. */
+  readonly audits?: { readonly specs: readonly AuditSpec[]; keptMs(env: Env): number };
   /** What it emits and consumes. */
   readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */

@@ -3,6 +3,7 @@ import { formatServerUrl } from "@todoke/kernel/server-url";
 import {
   allSubjects,
   type BusAddress,
+  busVariables,
   checkServerUrl,
   findBus,
   findDatabaseUrl,
@@ -87,8 +88,11 @@ export function findDatabaseErrors(entries: readonly ServiceEntry[], env: Env): 
 export function findBusErrors(subjects: readonly Subject[], env: Env): string[] {
   const errors: string[] = [];
   if (subjects.length > 0) readBusKeepMs(env, errors);
-  const buses = listBuses(env, subjects).filter((bus) => bus.variable !== "DATABASE_URL");
-  return [...errors, ...buses.flatMap(({ variable }) => checkServerUrl(env, variable, urlSchemes.bus))];
+  const used = listBuses(env, subjects).map((bus) => bus.variable);
+  // Those that are not set too: settings beside them have no effect, which is an error.
+  const notSet = subjects.flatMap(busVariables).filter((variable) => !env[variable]);
+  const variables = new Set([...used, ...notSet].filter((variable) => variable !== "DATABASE_URL"));
+  return [...errors, ...[...variables].flatMap((variable) => checkServerUrl(env, variable, urlSchemes.bus))];
 }
 
 export const findPortErrors = (ports: readonly Port[], env: Env): string[] =>

@@ -34,7 +34,14 @@ export interface ExitStatus {
   readonly signal: NodeJS.Signals | null;
 }
 
-export type SupervisorRequest = { readonly remove: string } | { readonly id: number; readonly run: Command };
+export type SupervisorRequest = { readonly remove: string } | RunRequest;
+
+interface RunRequest {
+  readonly id: number;
+  readonly run: Command;
+  /** Written to both outputs when the process has exited. */
+  readonly endMark: string;
+}
 
 export type SupervisorReport =
   | { readonly id: number; readonly pid: number }
@@ -49,10 +56,10 @@ const started: { readonly child: ChildProcess; readonly stopSignal: NodeJS.Signa
 
 function handleRequest(request: SupervisorRequest): void {
   if ("remove" in request) pathsToRemove.push(request.remove);
-  else run(request.id, request.run);
+  else run(request);
 }
 
-function run(id: number, command: Command): void {
+function run({ id, run: command, endMark }: RunRequest): void {
   const child = spawn(command.file, command.args, {
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...command.env },
@@ -61,7 +68,11 @@ function run(id: number, command: Command): void {
   });
   child.once("spawn", () => report({ id, pid: child.pid ?? 0 }));
   child.once("error", (error) => report({ id, error: error.message }));
-  child.once("exit", (code, signal) => report({ id, exit: { code, signal } }));
+  child.once("exit", (code, signal) => {
+    // Behind everything that the process printed: both write to the same pipes. The report takes another way.
+    for (const stream of [process.stdout, process.stderr]) stream.write(`${endMark}\n`);
+    report({ id, exit: { code, signal } });
+  });
   started.push({ child, stopSignal: command.stopSignal });
 }
 
@@ -83,6 +94,8 @@ async function stopAll(): Promise<void> {
   process.exit(0);
 }
 
+// The owner has ended: what would be written has no reader.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 process.on("message", handleRequest);
 process.once("disconnect", stopAll);
 // Sent when the machine shuts down. The engine then still stops in an orderly way.

@@ -17,6 +17,7 @@ import type { Command, ExitStatus, SupervisorReport, SupervisorRequest } from ".
 
 export interface SupervisedProcess {
   readonly pid: number;
+  /** Resolves when `lastLines` has everything that it printed. */
   readonly exited: Promise<ExitStatus>;
 }
 
@@ -31,6 +32,9 @@ export interface Supervisor extends AsyncDisposable {
   lastLines(): string;
 }
 
+/** No engine prints a NUL. */
+const endMarkPrefix = "\0end of output of process ";
+
 /** RabbitMQ prints about 40 lines when it cannot start, the most of all engines. */
 const linesMax = 60;
 
@@ -43,7 +47,9 @@ export async function startSupervisor(name: string, log: (line: string) => void 
   });
   const lines: string[] = [];
   const exited = once(child, "exit");
-  for (const stream of [child.stdout, child.stderr]) readLines(stream, recordLine);
+  const outputs = [child.stdout, child.stderr];
+  const endMarks = new Map<string, { outputs: number; resolve: () => void }>();
+  for (const stream of outputs) readLines(stream, handleLine);
   const handlers: ((report: SupervisorReport) => void)[] = [];
   child.on("message", (report: SupervisorReport) => handlers[report.id]?.(report));
   child.once("exit", () => {
@@ -53,6 +59,14 @@ export async function startSupervisor(name: string, log: (line: string) => void 
   const folder = join(tmpdir(), `todoke-${name}-${randomBytes(6).toString("hex")}`);
   send({ remove: folder });
   mkdirSync(folder, { mode: 0o700 });
+
+  /** A mark is at the end of the last line of a process that did not finish it. */
+  function handleLine(line: string): void {
+    const [text = "", id] = line.split(endMarkPrefix);
+    if (text !== "" || id === undefined) recordLine(text);
+    const waiting = id === undefined ? undefined : endMarks.get(id);
+    if (waiting && --waiting.outputs === 0) waiting.resolve();
+  }
 
   function recordLine(line: string): void {
     lines.push(line);
@@ -65,15 +79,17 @@ export async function startSupervisor(name: string, log: (line: string) => void 
     removeAtExit: (path) => send({ remove: path }),
     run(command) {
       const [started, exited] = [Promise.withResolvers<SupervisedProcess>(), Promise.withResolvers<ExitStatus>()];
+      const printed = Promise.withResolvers<void>();
       const id = handlers.push((report) => {
         if ("pid" in report) started.resolve({ pid: report.pid, exited: exited.promise });
-        else if ("exit" in report) exited.resolve(report.exit);
+        else if ("exit" in report) void printed.promise.then(() => exited.resolve(report.exit));
         else {
           started.reject(new Error(report.error));
           exited.resolve({ code: null, signal: null });
         }
       });
-      send({ id: id - 1, run: command });
+      endMarks.set(String(id), { outputs: outputs.length, resolve: printed.resolve });
+      send({ id: id - 1, run: command, endMark: `${endMarkPrefix}${id}` });
       return started.promise;
     },
     lastLines: () => lines.join("\n"),

@@ -39,6 +39,8 @@ test("the table accepts known scopes, whole hashes and valid holder names only",
   expect(await refusal(createKey(t.db, key(2, { sha256: "00" })))).toEqual(["23514", "api_key_hash_is_whole"]);
   for (const holder of ["", "user:1", "service:gateway-bff", "a b", "A", "x".repeat(64), "a\n"])
     expect(await refusal(createKey(t.db, key(2, { holder })))).toEqual(["23514", "api_key_holder_is_a_name"]);
+  for (const perSecond of [0, -1, 1_000_001])
+    expect(await refusal(createKey(t.db, key(2, { perSecond })))).toEqual(["23514", "api_key_rate_is_positive"]);
   const past = key(2, { expiresAt: "2020-01-01T00:00:00Z" });
   expect(await refusal(createKey(t.db, past))).toEqual(["23514", "api_key_expires_after_it_is_made"]);
 });
@@ -53,6 +55,7 @@ test("creating a key is idempotent; another or a revoked key is not overwritten"
     { scopes },
     { sha256: hashApiKey("b") },
     { expiresAt: "2999-01-02T00:00:00Z" },
+    { perSecond: 5 },
   ])
     expect(await createKey(t.db, { ...expiring, ...(other as Partial<NewKey>) })).toBe(false);
   expect(await createKey(t.db, key(1))).toBe(false);

@@ -12,6 +12,8 @@ export interface LiveKey {
   readonly sha256: string;
   readonly holder: string;
   readonly scopes: readonly Scope[];
+  /** Its own rate; null if that of the service applies. */
+  readonly per_second: number | null;
   /** By the database's clock; null if it does not expire. */
   readonly ends_in_ms: number | null;
   /** Its last use must be recorded again. */
@@ -26,7 +28,7 @@ export async function findLiveKeys(db: Queryable, hashes: readonly string[]): Pr
   const { rows } = await db.query<LiveKey>({
     name: "find api keys",
     text: `
-select key_id, encode(sha256, 'hex') as sha256, holder, scopes,
+select key_id, encode(sha256, 'hex') as sha256, holder, scopes, per_second,
        (extract(epoch from expires_at - now()) * 1000)::float8 as ends_in_ms,
        last_used_at is null or last_used_at < now() - ${useRecordedEvery} as use_is_due
   from api_keys
@@ -55,17 +57,29 @@ export interface NewKey {
   readonly createdBy: string;
   /** RFC 3339. */
   readonly expiresAt?: string;
+  /** Requests per second to one process of a service; that of the service by default. */
+  readonly perSecond?: number;
 }
 
 /** Idempotent. Returns false if the id belongs to another key, or to a revoked one. */
 export async function createKey(db: Db, key: NewKey): Promise<boolean> {
   const { rowCount } = await runStatement(db, {
     text: `
-insert into api_keys (key_id, holder, scopes, sha256, created_by, expires_at) values ($1, $2, $3, $4, $5, $6)
+insert into api_keys (key_id, holder, scopes, sha256, created_by, expires_at, per_second)
+values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (key_id) do update set key_id = excluded.key_id
  where api_keys.holder = excluded.holder and api_keys.scopes = excluded.scopes and api_keys.sha256 = excluded.sha256
-   and api_keys.expires_at is not distinct from excluded.expires_at and api_keys.revoked_at is null`,
-    values: [key.keyId, key.holder, key.scopes, Buffer.from(key.sha256, "hex"), key.createdBy, key.expiresAt ?? null],
+   and api_keys.expires_at is not distinct from excluded.expires_at
+   and api_keys.per_second is not distinct from excluded.per_second and api_keys.revoked_at is null`,
+    values: [
+      key.keyId,
+      key.holder,
+      key.scopes,
+      Buffer.from(key.sha256, "hex"),
+      key.createdBy,
+      key.expiresAt ?? null,
+      key.perSecond ?? null,
+    ],
   });
   return rowCount === 1;
 }
@@ -91,6 +105,8 @@ export interface ListedKey {
   readonly key_id: string;
   readonly holder: string;
   readonly scopes: readonly Scope[];
+  /** Null: the rate of the service. */
+  readonly per_second: number | null;
   readonly state: "live" | "expired" | "revoked";
   /** Times are RFC 3339, UTC. */
   readonly created_at: string;
@@ -113,7 +129,7 @@ export interface KeyPage {
 /** Newest first. */
 export async function listKeys(db: Queryable, { of, all, limit }: KeyPage): Promise<ListedKey[]> {
   const { rows } = await db.query<ListedKey>(
-    `select key_id, holder, scopes,
+    `select key_id, holder, scopes, per_second,
             case when ${isLive} then 'live' when revoked_at is null then 'expired' else 'revoked' end as state,
             ${rfc3339Sql("created_at")} as created_at, created_by, ${rfc3339Sql("expires_at")} as expires_at,
             ${rfc3339Sql("revoked_at")} as revoked_at, revoked_by, revoked_reason, ${rfc3339Sql("last_used_at")} as last_used_at

@@ -11,6 +11,8 @@ const entry = (holder: string, scopes: string, secret: string) => `${holder}=${s
 const read = (text: string) => readApiKeys({ TODOKE_API_KEYS: text });
 const migrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
 const shop = { kind: "key", name: "shop", scopes: ["entitlements:write", "read"] };
+/** The key of shop that is in the table. */
+const stored = { ...shop, keyId: fixedId(1) };
 
 /** A service's table with one key of shop in it. */
 async function setup() {
@@ -68,11 +70,18 @@ test("a key of the table is read once and then cached; fixed keys work too", asy
   await using t = await setup();
   const { keys } = read(entry("game", "read", "tdk_fixed"));
   const { find } = t.open({ fixed: keys });
-  expect(await find(t.secret)).toEqual(shop);
-  expect(find(t.secret)).toEqual(shop); // At once: no promise.
+  expect(await find(t.secret)).toEqual(stored);
+  expect(find(t.secret)).toEqual(stored); // At once: no promise.
   expect(find("tdk_fixed")).toMatchObject({ name: "game" });
   expect(await find(newApiKey())).toBeUndefined();
   expect(await find(`${t.secret}a`)).toBeUndefined();
+});
+
+test("the rate of a key is found with it", async () => {
+  await using t = await setup();
+  const secret = newApiKey();
+  await t.make({ keyId: fixedId(2), sha256: hashApiKey(secret), perSecond: 200 });
+  expect(await t.open().find(secret)).toEqual({ ...shop, keyId: fixedId(2), perSecond: 200 });
 });
 
 test("text that cannot be a key costs no read", async () => {
@@ -86,11 +95,11 @@ test("a revocation or a new key takes effect at once in a process that is woken"
   await using t = await setup();
   const { find, clearCache: forget } = t.open({ cacheMs: 60_000 });
   const second = newApiKey();
-  expect([await find(t.secret), await find(second)]).toEqual([shop, undefined]);
+  expect([await find(t.secret), await find(second)]).toEqual([stored, undefined]);
   await t.revoke();
   await t.make({ keyId: fixedId(2), sha256: hashApiKey(second) });
   forget();
-  expect([await find(t.secret), await find(second)]).toEqual([undefined, shop]);
+  expect([await find(t.secret), await find(second)]).toEqual([undefined, { ...stored, keyId: fixedId(2) }]);
 });
 
 test.each([
@@ -116,7 +125,7 @@ test.each([
   forget();
   const meanwhile = asksMeanwhile ? find(t.secret) : undefined;
   arrives.resolve();
-  expect(await before).toEqual(shop); // It came before the revocation had been answered.
+  expect(await before).toEqual(stored); // It came before the revocation had been answered.
   expect(await meanwhile).toBeUndefined();
   expect(await find(t.secret)).toBeUndefined();
 });
@@ -124,32 +133,32 @@ test.each([
 test("a process that is not woken rejects a revoked key when its cache expires", async () => {
   await using t = await setup();
   const [patient, quick] = [t.open({ cacheMs: 60_000 }), t.open({ cacheMs: 100 })];
-  for (const { find } of [patient, quick]) expect(await find(t.secret)).toEqual(shop);
+  for (const { find } of [patient, quick]) expect(await find(t.secret)).toEqual(stored);
   await t.revoke();
   await until("the quick one refuses it", async () => (await quick.find(t.secret)) === undefined);
-  expect(patient.find(t.secret)).toEqual(shop);
+  expect(patient.find(t.secret)).toEqual(stored);
 });
 
 test("an expired key is rejected, cached or not", async () => {
   await using t = await setup();
   const { find, clearCache: forget } = t.open({ cacheMs: 60_000 });
   await t.db.query(`update api_keys set expires_at = now() + interval '6 seconds'`);
-  expect(await find(t.secret)).toEqual(shop);
+  expect(await find(t.secret)).toEqual(stored);
   await until("it has expired", async () => (await find(t.secret)) === undefined);
   await t.db.query(`update api_keys set expires_at = now() + interval '1 day'`);
   forget();
-  expect(await find(t.secret)).toEqual(shop);
+  expect(await find(t.secret)).toEqual(stored);
 });
 
 test("a flood of unknown keys does not fill the memory, evict known keys or take the pool", async () => {
   await using t = await setup();
   const db = t.db;
   const { find } = t.open({ db, cacheMs: 600_000 });
-  expect(await find(t.secret)).toEqual(shop);
+  expect(await find(t.secret)).toEqual(stored);
   const strangers = Array.from({ length: 10_001 }, newApiKey);
   await Promise.all(strangers.slice(0, 6_000).map(find));
   await Promise.all(strangers.slice(6_000).map(find));
-  expect(find(t.secret)).toEqual(shop);
+  expect(find(t.secret)).toEqual(stored);
   expect(db.totalCount).toBeLessThanOrEqual(2); // One for reads, one for the note of shop's last use.
   const again = strangers.map(find);
   const remembered = again.map((found) => !(found instanceof Promise));

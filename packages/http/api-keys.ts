@@ -29,13 +29,17 @@ export const newApiKey = (): string => `tdk_${randomBytes(32).toString("base64ur
 /** Hex. Keys are looked up by hash and never compared, so that timing reveals nothing. */
 export const hashApiKey = (key: string): string => hash("sha256", key, "hex");
 
-const principalOf = ({ holder, scopes }: Pick<ApiKey, "holder" | "scopes">): Principal => ({
-  kind: "key",
-  name: holder,
-  scopes,
+const principalOf = ({ holder, scopes }: Pick<ApiKey, "holder" | "scopes">) =>
+  ({ kind: "key", name: holder, scopes }) as const;
+
+const principalOfLive = (key: LiveKey): Principal => ({
+  ...principalOf(key),
+  keyId: key.key_id,
+  ...(key.per_second !== null && { perSecond: key.per_second }),
 });
 
-const holdersByHash = (keys: readonly ApiKey[]) => new Map(keys.map((key) => [key.sha256, principalOf(key)]));
+const holdersByHash = (keys: readonly ApiKey[]) =>
+  new Map<string, Principal>(keys.map((key) => [key.sha256, principalOf(key)]));
 
 /** Finds the holder of a fixed key. */
 export function fixedKeys(keys: readonly ApiKey[]): (presented: string) => Principal | undefined {
@@ -114,7 +118,7 @@ export function openApiKeys({ db, fixed, cacheMs = 5_000 }: ApiKeysOptions): Api
 
 /** Counted from before the read, so that it never outlives the key by the database's clock. */
 function toCachedKey(key: LiveKey | undefined, { readAt, cacheMs }: { readAt: number; cacheMs: number }): CachedKey {
-  return { principal: key && principalOf(key), until: readAt + Math.min(cacheMs, key?.ends_in_ms ?? cacheMs) };
+  return { principal: key && principalOfLive(key), until: readAt + Math.min(cacheMs, key?.ends_in_ms ?? cacheMs) };
 }
 
 /** Not awaited, and nothing depends on it: after an error the next read tries again. */

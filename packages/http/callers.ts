@@ -7,7 +7,7 @@
  * name a user are ignored.
  */
 import { logFields } from "@todoke/kernel/telemetry";
-import type { FastifyInstance, FastifyRequest, FastifySchema, RouteOptions } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, RouteOptions } from "fastify";
 import { forbidden, unauthenticated } from "./problems.ts";
 
 export const scopes = [
@@ -29,9 +29,20 @@ export type StaffRole = (typeof staffRoles)[number];
 export const roles = ["USER", ...staffRoles] as const;
 export type Role = (typeof roles)[number];
 
+/** The holder of an API key. */
+export interface KeyPrincipal {
+  readonly kind: "key";
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** Tells the keys of one holder apart; a fixed key has none, because its holder has one. */
+  readonly keyId?: string;
+  /** The rate of this key; that of the service by default (limits/api-keys.ts). */
+  readonly perSecond?: number;
+}
+
 /** The authenticated caller. Its name is part of every idempotency scope, so no two callers share it. */
 export type Principal =
-  | { readonly kind: "key"; readonly name: string; readonly scopes: readonly Scope[] }
+  | KeyPrincipal
   | { readonly kind: "user"; readonly name: `user:${string}`; readonly userId: string; readonly roles: readonly Role[] }
   | { readonly kind: "service"; readonly name: `service:${string}` };
 
@@ -48,8 +59,8 @@ export interface AccessRule {
   readonly service?: readonly string[];
 }
 
-/** Authenticates the caller, or throws a Problem. */
-export type Authenticate = (request: FastifyRequest) => Principal | Promise<Principal>;
+/** Authenticates the caller, or throws a Problem. It may add headers to the response. */
+export type Authenticate = (request: FastifyRequest, reply: FastifyReply) => Principal | Promise<Principal>;
 
 export interface CredentialVerifiers {
   /** The holder of an API key; undefined if the key is unknown. */
@@ -79,8 +90,8 @@ export function bearerAuthentication({ verifyApiKey, verifyToken }: CredentialVe
 /** For the options of a route. The handler finds the caller in `request.principal`, and its name in `request.caller`. */
 export const requires = (authenticate: Authenticate, rule: AccessRule) => ({
   config: { rule },
-  onRequest: (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
-    const principal = authenticate(request);
+  onRequest: (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    const principal = authenticate(request, reply);
     if (principal instanceof Promise) {
       principal.then((late) => authorize(request, late, rule)).then(() => done(), done);
       return;
@@ -100,11 +111,15 @@ export const guarded = <const Schema extends FastifySchema>(
 /** For the options of a route without authentication. */
 export const publicRoute = { config: { rule: { isPublic: true } } } as const;
 
-function authorize(request: FastifyRequest, principal: Principal, rule: AccessRule): void {
-  const params = request.params as { user_id?: string };
-  // Set before the decision, so that the log names rejected callers.
+/** Before the caller can be rejected, so that the log names rejected callers. */
+export function identify(request: FastifyRequest, principal: Principal): void {
   request.principal = principal;
   request.caller = principal.name;
+}
+
+function authorize(request: FastifyRequest, principal: Principal, rule: AccessRule): void {
+  const params = request.params as { user_id?: string };
+  identify(request, principal);
   if (!isAllowed(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
   if (isAllowedAsStaff(principal, rule, params)) {
     request.log.info(

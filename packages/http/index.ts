@@ -44,6 +44,18 @@ export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export { type Env, type RecordedSetting, readList, readSetting, recordSettings } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, OptionalIdempotencyHeaders, sendResponse } from "./idempotency.ts";
+export { limitKeys, maxKeyRate } from "./limits/api-keys.ts";
+export {
+  burstSize,
+  decide,
+  type LimitDecision,
+  type LimitItem,
+  type LimitPolicy,
+  type LimitResult,
+  toPace,
+} from "./limits/gcra.ts";
+export { setLimitHeaders, toRateLimitProblem } from "./limits/headers.ts";
+export { LocalBuckets } from "./limits/local-buckets.ts";
 export { type LogOptions, logError, openOutput } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
@@ -52,7 +64,7 @@ export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
-export { StaticText } from "./static-text.ts";
+export { type SharedResult, shareReads, UserIds } from "./shared-reads.ts";
 export {
   type ActPage,
   type ListedAct,
@@ -62,6 +74,7 @@ export {
   selectStaffActs,
   staffActor,
 } from "./staff-acts.ts";
+export { StaticText } from "./static-text.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

@@ -31,6 +31,7 @@ export const unsupportedMediaType = problem(
 export const headersTooLarge = problem(431, "headers-too-large", "The headers are too large");
 export const unknownHost = problem(421, "unknown-host", "The Host header names another host");
 export const tooManyInFlight = problem(429, "too-many-in-flight", "Too many requests are in flight");
+export const rateLimited = problem(429, "rate-limited", "Too many requests");
 export const internal = problem(500, "internal", "Something went wrong here");
 export const outcomeUnknown = problem(503, "outcome-unknown", "It is not known whether the request took effect");
 export const unavailable = problem(503, "unavailable", "Not available just now");

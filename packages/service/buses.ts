@@ -21,6 +21,12 @@ export function busVariable(subject: Subject): string {
   return envName(service, `${topic.replace(/s$/, "")}_bus_url`);
 }
 
+/** The variables that may name the bus of the subject; the first that is set decides. */
+export function busVariables(subject: Subject): readonly string[] {
+  const [service = ""] = subject.split(".");
+  return [...new Set([busVariable(subject), envName(service, "event_bus_url"), "EVENT_BUS_URL"])];
+}
+
 /** Where the bus of a subject is, and the variable that says so. */
 export interface BusAddress {
   readonly variable: string;
@@ -32,9 +38,7 @@ export interface BusAddress {
  * database that all services share; in the database of one service, consumers of other services would not see its events.
  */
 export function findBus(subject: Subject, env: Env): BusAddress | undefined {
-  const [service = ""] = subject.split(".");
-  const variables = [busVariable(subject), envName(service, "event_bus_url"), "EVENT_BUS_URL", "DATABASE_URL"];
-  for (const variable of variables) {
+  for (const variable of [...busVariables(subject), "DATABASE_URL"]) {
     const url = readServerUrl(env, variable);
     if (url) return { variable, url };
   }

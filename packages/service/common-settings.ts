@@ -4,6 +4,7 @@ import {
   type Env,
   hostNameIn,
   type LogOptions,
+  maxKeyRate,
   readAllowedHosts,
   readApiKeys,
   readSetting,
@@ -24,6 +25,8 @@ export interface CommonSettings {
   /** Whether /debug is open: on loopback, or because an operator has asked for it. */
   isDebugOpen(host: string): boolean;
   readonly connectionsMax: number;
+  /** Requests per second of an API key without a rate of its own; 0: no bound. */
+  readonly keyPerSecond: number;
   /** Values of the Host header that name this service. */
   readonly hostNames: readonly string[];
   /** False: neither /docs nor /openapi.json is served. */
@@ -37,6 +40,8 @@ export interface CommonSettings {
   /** By the name of the worker. */
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   readonly retention: RetentionSettings;
+  /** The time between two audits; 0: none. */
+  readonly auditMs: number;
 }
 
 export interface SettingsOf {
@@ -47,6 +52,9 @@ export interface SettingsOf {
   readonly emits: boolean;
   readonly consumes: boolean;
 }
+
+// More commands than one process can execute: only a client in a loop of cheap reads meets it.
+const defaultKeyPerSecond = 10_000;
 
 const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
 
@@ -70,6 +78,11 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     port,
     isDebugOpen: (host) => opsDebug || isLoopbackHost(host),
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
+    keyPerSecond: integerReader(env, errors)(
+      [variable("KEY_PER_SECOND"), "TODOKE_KEY_PER_SECOND"],
+      defaultKeyPerSecond,
+      [0, maxKeyRate],
+    ),
     hostNames: [host, opsHost, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info", format: readLogFormat(env, errors) },
@@ -80,6 +93,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     roles: readRoles(of, env, errors),
     workers: readWorkers(of, env, errors),
     retention: readRetentionSettings(of, env, errors),
+    auditMs: integerReader(env, errors)(variable("AUDIT_HOURS"), 24, [0, 8_760]) * 60 * 60 * 1_000,
   };
 }
 

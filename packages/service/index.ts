@@ -7,13 +7,14 @@ export {
   allSubjects,
   type BusAddress,
   type BusRequest,
-  busVariable,
+  busVariables,
   findBus,
   type ServiceSubjects,
   type Subject,
 } from "./buses.ts";
 export { commandMetrics } from "./command-metrics.ts";
 export { findDatabaseUrl } from "./common-settings.ts";
+export type { ServiceDependencies } from "./definition.ts";
 export { serve } from "./listen.ts";
 export { mergeMetrics, onlyTotals } from "./merge-metrics.ts";
 export { deadLetterNotFound } from "./problems.ts";
@@ -22,10 +23,12 @@ export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+export type { ServeStaff, StaffReads } from "./serve-staff.ts";
 export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
-export { type ServeStaff, type ServiceDependencies, type StaffReads, service } from "./service.ts";
+export { service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
 export { type Need, readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
+export { KeysQuery, keyFields, readKeys } from "./staff/key-routes.ts";
 export { Need as NeedView, ServiceOverview as ServiceOverviewView } from "./staff/overview.ts";
 export {
   BatchBody,

@@ -59,6 +59,14 @@ test.each([
     { EVENT_BUS_URL: "nats://one?replicas=3", EVENT_BUS_REPLICAS: "3" },
     "EVENT_BUS_REPLICAS is set, and EVENT_BUS_URL has replicas too: keep one",
   ],
+  [
+    { EVENT_BUS_QUEUES: "points:reservationQueue" },
+    "EVENT_BUS_QUEUES is set, and EVENT_BUS_URL is that of NATS, which does not have it: unset it",
+  ],
+  [
+    { EVENT_BUS_URL: "", EVENT_BUS_REPLICAS: "3", EVENT_BUS_QUEUES: "" },
+    "EVENT_BUS_REPLICAS is set, and EVENT_BUS_URL is not: unset it",
+  ],
 ])("the fault in %j is named, without the password", (env, fault) => {
   const faults = checkServerUrl({ EVENT_BUS_URL: "nats://user:secret@one", ...env }, "EVENT_BUS_URL", nats);
   expect(faults).toEqual([expect.stringMatching(fault)]);

@@ -75,7 +75,7 @@ export function readServerUrl(env: Env, variable: string): string | undefined {
 
 /** Every fault of the URL and of the settings beside it, a sentence each. None contains the URL, which may have a password. */
 export function checkServerUrl(env: Env, variable: string, schemes: readonly string[]): string[] {
-  if (!env[variable]) return [];
+  if (!env[variable]) return findIneffective(env, variable);
   const given = parseServerUrl(env[variable]);
   const complete = parseServerUrl(readServerUrl(env, variable) ?? "");
   const isDatabase = schemes.includes("postgres") && schemes.length === 2;
@@ -86,6 +86,7 @@ export function checkServerUrl(env: Env, variable: string, schemes: readonly str
     return [`${variable} begins with ${given.scheme}:// and should begin with ${schemes.join("://, ")}://`];
   return [
     ...checkParameters(variable, engine, complete.parameters),
+    ...findIneffective(env, variable, engine),
     ...checkTls(variable, given.scheme, complete),
     ...checkNumbers(variable, complete.parameters),
     ...(engine === redis ? checkSentinel(variable, complete) : []),
@@ -95,6 +96,14 @@ export function checkServerUrl(env: Env, variable: string, schemes: readonly str
 }
 
 type Parsed = NonNullable<ReturnType<typeof parseServerUrl>>;
+
+/** Settings beside the URL that its engine does not have: they would be ignored without a word. */
+function findIneffective(env: Env, variable: string, engine?: Engine): string[] {
+  const known = Object.keys(engine?.parameters ?? {}).map((name) => settingOf(variable, name));
+  const others = listSettingsBeside(variable).filter((setting) => env[setting] && !known.includes(setting));
+  const why = engine ? `${variable} is that of ${engine.name}, which does not have it` : `${variable} is not`;
+  return others.map((setting) => `${setting} is set, and ${why}: unset it`);
+}
 
 /** Unknown parameters, and those that are given twice. */
 function checkParameters(variable: string, { name, parameters, others }: Engine, given: URLSearchParams): string[] {

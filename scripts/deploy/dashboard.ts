@@ -3,7 +3,8 @@
  * file. A test compares the two.
  */
 import { writeFileSync } from "node:fs";
-import { type Panel, rows } from "./dashboard/panels.ts";
+import type { Panel } from "./dashboard/panel.ts";
+import { rows } from "./dashboard/panels.ts";
 
 const datasource = { type: "prometheus", uid: "$datasource" };
 

@@ -3,15 +3,17 @@ import { service } from "@todoke/service";
 import { readSettings } from "./config.ts";
 import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
+import { accountAudit } from "./store/audit-rules.ts";
 import { userLookups } from "./store/why.ts";
 import { startExpiry } from "./workers/expiry.ts";
 
-export const { configErrors, dead, delays, events, migrate, start, why } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "account",
   port: 8081,
   migrations: new URL("./migrations/", import.meta.url),
   settings: readSettings,
   emits: ["account.events"],
+  audited: accountAudit,
   explains: userLookups,
   async build({ settings, hasRole, app, db, outbox, wakeRelay, authenticate, use, onError }) {
     if (hasRole("maintenance")) use(startExpiry({ db, outbox, onError }));

@@ -6,16 +6,18 @@ import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { staffRoutes } from "./routes/staff.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
+import { entitlementAudit } from "./store/audit-rules.ts";
 import { entitlementLookups } from "./store/why.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { startPartitionMaintenance } from "./workers/partition-maintenance.ts";
 
-export const { configErrors, dead, delays, events, migrate, start, why } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "entitlement",
   port: 8082,
   migrations: new URL("./migrations/", import.meta.url),
   settings: readSettings,
   emits: ["entitlement.events"],
+  audited: entitlementAudit,
   explains: entitlementLookups,
   async build({ settings, hasRole, app, db, wakeRelay, authenticate, use, onError }) {
     if (hasRole("maintenance")) {

@@ -1,5 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
-import { newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
+import { type LimitPolicy, newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
 import { checkServerUrl, type Env, integerReader, readSecrets, readServerUrl } from "@todoke/service";
 import type { UpstreamName } from "./problems.ts";
 
@@ -27,6 +27,8 @@ export interface Settings {
     readonly queueMax: number;
   };
   readonly profileTimeoutMs: number;
+  /** The orders service, for its API document and its state: players do not call it. */
+  readonly ordersUrl: URL | undefined;
 }
 
 export interface SessionSettings {
@@ -44,18 +46,11 @@ export type UpstreamUrls = Readonly<Record<UpstreamName, URL | undefined>> & { r
 /** The quota that a request counts against. */
 export type LimitClass = "login" | "logout" | "read" | "write" | "bulk";
 
-export interface Policy {
-  /** Its name in the RateLimit headers. */
-  readonly name: string;
-  readonly quota: number;
-  readonly windowMs: number;
-}
-
 export interface Limits {
   /** Per user; per address if nobody is logged in. */
-  readonly classes: Readonly<Record<LimitClass, Policy>>;
+  readonly classes: Readonly<Record<LimitClass, LimitPolicy>>;
   /** Per address, over all its requests: many players may share one. */
-  readonly address: Policy;
+  readonly address: LimitPolicy;
   readonly trustedProxies: number;
   /** Requests of one address that one process serves at a time. */
   readonly inFlightMax: number;
@@ -67,6 +62,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
   const integer = integerReader(env, errors);
   const origin = readOrigin(env, errors);
   const redisUrl = readRedisUrl(env, errors);
+  const readUrl = urlReader(env, errors);
   return {
     provider: readProvider(env, errors),
     origin: origin.origin,
@@ -84,12 +80,13 @@ export function readSettings(env: Env, errors: string[]): Settings {
     limits: readLimits(env, errors),
     limiterTimeoutMs: integer("GATEWAY_BFF_LIMIT_WAIT_MS", 1_000, [10, 60_000]),
     upstreams: {
-      urls: readUpstreams(env, errors),
+      urls: readUpstreams(env, readUrl, errors),
       timeoutMs: integer("GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", 2_000, [10, 60_000]),
       concurrency: integer("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
       queueMax: integer("GATEWAY_BFF_UPSTREAM_QUEUE_MAX", 128, [0, 100_000]),
     },
     profileTimeoutMs: integer("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
+    ordersUrl: readUrl("ORDERS_URL"),
   };
 }
 
@@ -175,9 +172,9 @@ export function readLimits(env: Env, errors: string[]): Limits {
 const quotaMax = 1_000_000;
 const windowMaxSeconds = 3_600;
 
-function readPolicy(name: string, defaultText: string, { env, errors }: { env: Env; errors: string[] }): Policy {
+function readPolicy(name: string, defaultText: string, { env, errors }: { env: Env; errors: string[] }): LimitPolicy {
   const variable = `GATEWAY_BFF_LIMIT_${name.toUpperCase()}`;
-  const parse = (text: string): Policy | undefined => {
+  const parse = (text: string): LimitPolicy | undefined => {
     const [, quota = 0, seconds = 0] = (/^(\d{1,7})\/(\d{1,4})s$/.exec(text) ?? []).map(Number);
     const isInRange = quota >= 1 && quota <= quotaMax && seconds >= 1 && seconds <= windowMaxSeconds;
     return isInRange ? { name, quota, windowMs: seconds * 1_000 } : undefined;
@@ -188,17 +185,20 @@ function readPolicy(name: string, defaultText: string, { env, errors }: { env: E
     `${variable} is ${JSON.stringify(env[variable])} and should look like ${defaultText}: ` +
       `1 to ${quotaMax} calls in 1 to ${windowMaxSeconds} seconds`,
   );
-  return parse(defaultText) as Policy;
+  return parse(defaultText) as LimitPolicy;
 }
 
-function readUpstreams(env: Env, errors: string[]): UpstreamUrls {
-  const read = (variable: string): URL | undefined => {
+const urlReader =
+  (env: Env, errors: string[]) =>
+  (variable: string): URL | undefined => {
     if (!env[variable]) return undefined;
     const url = URL.parse(env[variable]);
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url;
     errors.push(`${variable} should be the address of the service, without a path: http://10.0.0.7:8081`);
     return undefined;
   };
+
+function readUpstreams(env: Env, read: ReturnType<typeof urlReader>, errors: string[]): UpstreamUrls {
   const account = read("ACCOUNT_URL");
   if (!env.ACCOUNT_URL) errors.push("ACCOUNT_URL is not set: without it no user can log in");
   return {

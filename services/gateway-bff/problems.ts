@@ -51,7 +51,6 @@ export const accountInactive = problem(403, "ACCOUNT_INACTIVE", "The account can
 export const credentialsAmbiguous = problem(400, "credentials-ambiguous", "The request has two credentials");
 export const csrfRefused = problem(403, "csrf-refused", "The request does not come from this site");
 export const reauthenticationRequired = problem(403, "reauthentication-required", "This needs a fresh login");
-export const rateLimited = problem(429, "rate-limited", "Too many requests");
 export const identityProviderUnavailable = problem(
   503,
   "identity-provider-unavailable",

@@ -7,6 +7,7 @@ import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { openTicketIds } from "./queue/ticket-id.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
+import { matchmakingAudit } from "./store/audit-rules.ts";
 import { endsRetention } from "./store/retention.ts";
 import { matchmakingLookups } from "./store/why.ts";
 import { countCommandErrors, countDependencyError, queueGauges } from "./telemetry.ts";
@@ -14,7 +15,7 @@ import { openKnownModes } from "./workers/known-modes.ts";
 import { openLiveRules } from "./workers/live-rules.ts";
 import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
-export const { configErrors, dead, delays, events, migrate, start, why } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "matchmaking",
   port: 8084,
   migrations: new URL("./migrations/", import.meta.url),
@@ -23,6 +24,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
   emits: ["matchmaking.events"],
   consumes: { subjects: consumers.matchmaking },
   retention: ({ keepMs }) => endsRetention(keepMs),
+  audited: matchmakingAudit,
   explains: matchmakingLookups,
   async build({
     settings,

@@ -7,6 +7,7 @@ import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
 import { debugInboxRoutes, staffInboxRoute } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
 import { createSender } from "./senders/index.ts";
+import { notificationAudit } from "./store/audit-rules.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { notifications, sentNotifications } from "./store/notifications.ts";
 import { notificationLookups } from "./store/why.ts";
@@ -35,6 +36,7 @@ export const notificationService = (openSender = createSender) =>
       },
     ],
     retention: ({ sentKeepMs }) => [sentNotifications(sentKeepMs), redrivenNotifications(sentKeepMs)],
+    audited: notificationAudit,
     explains: notificationLookups,
     async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
       const topic = topicOf(notifications.table.table);
@@ -65,4 +67,4 @@ export const notificationService = (openSender = createSender) =>
     },
   });
 
-export const { configErrors, dead, delays, events, migrate, start, why } = notificationService();
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = notificationService();

@@ -10,6 +10,7 @@ import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-ins
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
+import { ordersAudit } from "./store/audit-rules.ts";
 import { readOrderDelays, readOrderNeeds } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
@@ -29,7 +30,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configErrors, dead, delays, events, migrate, start, why } = service({
+export const { audits, configErrors, dead, delays, events, migrate, start, why } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
@@ -46,6 +47,7 @@ export const { configErrors, dead, delays, events, migrate, start, why } = servi
   delays: readOrderDelays,
   needs: readOrderNeeds,
   retention: () => [endedOrders, endedLedger],
+  audited: ordersAudit,
   explains: orderLookups,
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {

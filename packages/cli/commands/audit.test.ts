@@ -37,13 +37,16 @@ test("a correct ledger: prints what was checked and every rule", async () => {
   const { code, out, err } = await t.audit();
   expect({ code, err }).toEqual({ code: 0, err: "" });
   const lines = out.trimEnd().split("\n");
-  expect(lines[0]).toBe("Checked 2 users, 4 transactions, 2 lots, 1 hold, 0 reservations:");
+  expect(lines[0]).toMatch(/^points: checked 2 users, 4 transactions, 2 lots, 1 hold, 0 reservations, /);
   expect(lines).toContain(`  ✓ ${balanceRule}`);
   expect(lines.slice(1, -1).every((line) => line.startsWith("  ✓ "))).toBe(true);
   expect(lines.at(-1)).toBe(`All rules hold (${lines.length - 2}).`);
   const json = JSON.parse((await t.audit("points --json")).out);
-  expect(json).toMatchObject({ checked: { users: 2, transactions: 4 }, findings: [] });
-  expect(json.rules).toHaveLength(lines.length - 2);
+  expect(json).toMatchObject({
+    violations: 0,
+    audits: [{ of: "points", checked: { users: 2, transactions: 4 }, findings: [] }],
+  });
+  expect(json.audits[0].rules).toHaveLength(lines.length - 2);
 });
 
 /** Changes the ledger, audits it, and rolls back. */
@@ -68,7 +71,7 @@ test("a manually changed balance: prints the violated rules with the user, and e
   expect(out).toContain("  ✗ all accounts add up to 0\n");
   expect(out).toMatch(/\n3 of \d+ rules are violated\.\n$/);
   const json = await broken(balance(1), balance(-1), () => t.audit("points --json"));
-  expect([json.code, JSON.parse(json.out).findings]).toEqual([
+  expect([json.code, JSON.parse(json.out).audits[0].findings]).toEqual([
     1,
     expect.arrayContaining([{ rule: balanceRule, about: "u_1", detail: expect.stringContaining("771/5") }]),
   ]);
@@ -117,7 +120,7 @@ test("the audit has a statement timeout of an hour and is read-only", async () =
 });
 
 test("an unknown service, a missing schema and a missing database are errors", async () => {
-  expect((await t.audit("point")).err).toContain('There is no subcommand "point". Did you mean "points"?');
+  expect((await t.audit("point")).err).toContain('There is no service "point". Did you mean "points"?');
   expect((await t.audit("points u_1")).code).toBe(2);
   await using empty = await testDatabase({ sets: [] });
   expect(await runTodoke("audit points", { DATABASE_URL: empty.url })).toEqual({

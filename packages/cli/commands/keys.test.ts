@@ -86,6 +86,25 @@ test("a key is created in all services, printed once, listed without its secret,
   });
 });
 
+test("a key may have a rate of its own, which is listed", async () => {
+  await using t = await setup();
+  for (const bad of ["0", "-1", "1.5", "1000001", "fast"])
+    expect(await t.keys(`create shop --scopes read ${both} --per-second=${bad}`)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--per-second is a whole number from 1 to 1000000."),
+    });
+  expect((await t.keys(`create shop --scopes read ${both}`)).out).not.toContain("rate");
+  expect((await t.keys(`list ${both}`)).out).not.toContain("per second");
+  const slow = await t.keys(`create slow --scopes read ${both} --per-second 5`);
+  expect(slow.out).toContain("rate       5 requests per second to each process");
+  const { keys } = await t.json(`list ${both}`);
+  expect(keys).toMatchObject([
+    { holder: "slow", per_second: 5 },
+    { holder: "shop", per_second: null },
+  ]);
+  expect((await t.keys(`list ${both}`)).out).toMatch(/last used {3}per second\n.* 5\n.* default\n$/);
+});
+
 test("all keys of a holder are revoked together; an unknown holder is an error", async () => {
   await using t = await setup();
   const first = await t.json(`create shop --scopes read ${both}`);
@@ -112,7 +131,7 @@ test("no key is created if a service is not ready; if one fails later, the print
   expect((await t.entitlement.query(`select from api_keys`)).rowCount).toBe(0);
 
   await t.notification.query(`alter table api_keys add constraint broken check (false)`);
-  const part = await t.keys(`create shop --scopes read --expires 90d ${both}`);
+  const part = await t.keys(`create shop --scopes read --expires 90d --per-second 5 ${both}`);
   expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/^tdk_[\s\S]*\n {2}services {3}entitlement\n/) });
   const [secret = ""] = part.out.split("\n");
   const [, repeat = ""] =
@@ -126,8 +145,8 @@ test("no key is created if a service is not ready; if one fails later, the print
     expect(fixed.out).not.toContain("tdk_");
   }
   expect((await t.json(`list ${both}`)).keys).toMatchObject([{ services: ["entitlement", "notification"] }]);
-  const { rows } = await t.notification.query(`select encode(sha256, 'hex') as sha256 from api_keys`);
-  expect(rows).toEqual([{ sha256: sha256(secret) }]);
+  const { rows } = await t.notification.query(`select encode(sha256, 'hex') as sha256, per_second from api_keys`);
+  expect(rows).toEqual([{ sha256: sha256(secret), per_second: 5 }]);
   const twice = await t.keys(`create game --scopes read --services notification --sha256 ${sha256(secret)}`);
   expect(twice.err).toContain("notification already has a key with this SHA-256 under another id.");
 });

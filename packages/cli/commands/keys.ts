@@ -5,7 +5,7 @@ import { runSubcommand, type Subcommand } from "../subcommands.ts";
 const subcommands: Record<"create" | "list" | "revoke" | "pair", Subcommand> = {
   create: {
     run: async (call) => (await import("../keys/create.ts")).create(call),
-    options: ["scopes", "services", "expires", "never", "id", "sha256", "by", "json"],
+    options: ["scopes", "services", "expires", "never", "per-second", "id", "sha256", "by", "json"],
   },
   list: { run: async (call) => (await import("../keys/list.ts")).list(call), options: ["services", "all", "json"] },
   revoke: {
@@ -39,6 +39,7 @@ revoke can be run again.`,
     scopes: ["<scope,…>", "create: what the key may do"],
     services: ["<service,…|all>", "only in these services; create requires it (list, revoke: default all)"],
     expires: ["<90d|time>", "create: lifetime in days, or expiry time as 2027-01-31T00:00:00Z (default 90d)"],
+    "per-second": ["<number>", "create: requests per second to each process (default <SERVICE>_KEY_PER_SECOND)"],
     id: ["<uuid>", "create: the id of a key that other services already have"],
     sha256: ["<hex>", "create: the hash of an existing key; no key is printed"],
     reason: ["<text>", "revoke: the reason, recorded"],

@@ -2,7 +2,7 @@ import { type Engine, startEngine } from "@todoke/engines";
 import { openDb } from "@todoke/kernel/db";
 import { freePort } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openShell } from "../testing/command.ts";
+import { openShell, runTodoke } from "../testing/command.ts";
 
 let engine: Engine;
 beforeAll(async () => {
@@ -48,10 +48,22 @@ test("an unknown service is rejected with a suggestion", async () => {
   const { code, err } = await shell.run("serve conter");
   expect(code).toBe(2);
   expect(err).toContain(`There is no service "conter". Did you mean "counter"? The services are counter.`);
+});
+
+test("serve without names runs the configured services, and says which", async () => {
+  await using shell = openShell();
   expect(await shell.run("serve")).toMatchObject({
     code: 2,
-    err: expect.stringContaining("Name the services to run."),
+    err: expect.stringContaining("No service has a database: set DATABASE_URL to run all of them, or name"),
   });
+  const env = { DATABASE_URL: "postgres://db.example/x", MATCHMAKING_TICKET_SECRET: "short" };
+  const { code, err } = await runTodoke("serve", env);
+  expect(code).toBe(2);
+  const served = "account, entitlement, notification, matchmaking, points, orders";
+  expect(err).toMatch(new RegExp(`^Serving ${served}; not configured: gateway-bff\n`));
+  expect(err).toContain("matchmaking: MATCHMAKING_TICKET_SECRET");
+  const one = await runTodoke("serve", { POINTS_DATABASE_URL: "postgres://db.example/x", POINTS_PORT: "x" });
+  expect(one.err).toMatch(/^Serving points; not configured: account, /);
 });
 
 test("missing migrations prevent a start; migrate or --migrate runs them", async () => {

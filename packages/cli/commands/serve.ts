@@ -1,4 +1,4 @@
-/** `todoke serve`: runs the named services. It starts all of them or none, and drains them at the end. */
+/** `todoke serve`: runs the named services, or all that are configured. It starts all of them or none, and drains them at the end. */
 import { MigrationError } from "@todoke/kernel/db";
 import type { Command, Invocation } from "../command.ts";
 import { embeddedDatabase } from "../data-folder.ts";
@@ -8,16 +8,16 @@ import { plural, print, printError, styled, table } from "../output.ts";
 import { rejectBusyPorts } from "../ports.ts";
 import { readProcessCount, runServices } from "../processes/index.ts";
 import { type LoadedService, loadServices, selectServices } from "../select-services.ts";
-import type { Env } from "../services.ts";
+import type { Env, ServiceEntry } from "../services.ts";
 import { getDatabaseUrl, getServicePorts } from "../settings.ts";
 import { listenForStop } from "../stop-signal.ts";
 
 export const serve: Command = {
   name: "serve",
-  summary: "run the named services, with the servers in the environment",
-  usage: "todoke serve <service…> [--migrate] [--processes <number>]",
+  summary: "run services, with the servers in the environment",
+  usage: "todoke serve [service…] [--migrate] [--processes <number>]",
   details: `
-Runs one or several services. A process uses one core: with --processes several share the ports, the log and the ops
+Runs the named services, or all that have a database (the gateway only with OIDC_ISSUER). A process uses one core: with --processes several share the ports, the log and the ops
 listeners. All of them serve the API; the first half also has the other roles, unless <SERVICE>_ROLES is set. A process
 that dies is started again.
 
@@ -40,10 +40,9 @@ at once.`,
   values: { processes: ["<number>", "run so many processes, or `auto`: one for each core"] },
   takesArgs: true,
   async run(call) {
-    if (call.args.length === 0) throw new UsageError("Name the services to run.");
     const count = readProcessCount(call.values.processes);
     const stop = await listenForStop();
-    const loaded = await loadServices(selectServices(call.services, call.args, call.env), call.env);
+    const loaded = await loadServices(selectServed(call), call.env);
     await rejectOpenDebug(loaded, call.env);
     await rejectBusyPorts(loaded.flatMap(({ entry }) => getServicePorts(entry, call.env)));
     await rejectUnmigrated(loaded, call);
@@ -53,6 +52,25 @@ at once.`,
     return 0;
   },
 };
+
+/** Without names, all that are configured. It prints them, because a service without a database is left out. */
+function selectServed({ services, args, env }: Invocation): readonly ServiceEntry[] {
+  if (args.length > 0) return selectServices(services, args, env);
+  const served = services.filter((entry) => isConfigured(entry, env));
+  if (served.length === 0)
+    throw new UsageError(
+      "No service has a database: set DATABASE_URL to run all of them, or name the services to run.",
+    );
+  const others = services.filter((entry) => !served.includes(entry));
+  const without = others.length > 0 ? `; not configured: ${listNames(others)}` : "";
+  printError(`Serving ${listNames(served)}${without}`);
+  return served;
+}
+
+const isConfigured = (entry: ServiceEntry, env: Env): boolean =>
+  getDatabaseUrl(entry, env) !== undefined && (entry.neededSetting === undefined || Boolean(env[entry.neededSetting]));
+
+const listNames = (entries: readonly ServiceEntry[]): string => entries.map(({ name }) => name).join(", ");
 
 /**
  * TODOKE_DEV=true opens /debug on the public ports of services. `todoke dev` sets it for itself. Here it is rejected unless

@@ -3,9 +3,10 @@ import { explainId, findEntries, type WhySource } from "@todoke/service/why";
 import type { Command } from "../command.ts";
 import { UsageError } from "../errors.ts";
 import { print } from "../output.ts";
-import { selectServices } from "../select-services.ts";
+import { loadAll, selectServices } from "../select-services.ts";
 import { requireDatabaseUrls, withDatabase } from "../service-database.ts";
 import type { Env, ServiceEntry } from "../services.ts";
+import { busSources } from "../why/bus-source.ts";
 import { formatExplanation } from "../why/format.ts";
 
 export const why: Command = {
@@ -13,14 +14,15 @@ export const why: Command = {
   summary: "say what happened to an id, or what is in its way, over all services",
   usage: "todoke why <id> [--json]",
   details: `
-The id can be that of a user, event, notification, order, reservation, point transaction, hold, ticket, match or session, an
-e-mail address, a trace id, an idempotency key, or the number of a dead event.
+The id can be that of a user, event, notification, order, reservation, point transaction, hold, ticket, match or
+session, an e-mail address, a trace id, an idempotency key, or the number of a dead event.
 
-Prints one sentence with its cure, then the way that it went: request, outbox, bus, consumer, notification and sending, each with its
-time, attempt, process and trace. Related ids are followed, from an order to its events and their notifications.
+Prints one sentence with its cure, then the way that it went: request, outbox, bus, consumer, notification and sending,
+each with its time, attempt, process and trace. Related ids are followed, from an order to its events and their
+notifications.
 
-It needs only the databases (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this folder), reads
-indexes only, and changes nothing. --json prints what GET /v1/admin/why/{id} of the gateway returns.`,
+It needs only the databases (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this
+folder), reads indexes only, and changes nothing. --json prints what GET /v1/admin/why/{id} of the gateway returns.`,
   switches: { json: "print JSON" },
   takesArgs: true,
   async run({ env, services, args, switches }) {
@@ -30,11 +32,15 @@ indexes only, and changes nothing. --json prints what GET /v1/admin/why/{id} of 
     const entries = selectServices(services, [], env);
     await requireDatabaseUrls(entries, env);
     const absent = services.filter((entry) => !entries.includes(entry)).map(({ name }) => name);
-    const explanation = await explainId(
-      id,
-      entries.map((entry) => sourceOf(entry, env)),
-      absent,
-    );
+    const loaded = await loadAll(entries);
+    const sources = [
+      ...entries.map((entry) => sourceOf(entry, env)),
+      ...(await busSources(
+        loaded.map(({ service }) => service),
+        env,
+      )),
+    ];
+    const explanation = await explainId(id, sources, absent);
     print(switches.has("json") ? JSON.stringify(explanation, null, 2) : formatExplanation(explanation));
     return 0;
   },

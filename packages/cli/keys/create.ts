@@ -9,6 +9,7 @@ import {
   hashApiKey,
   holderName,
   listKeys,
+  maxKeyRate,
   type NewKey,
   newApiKey,
   type Scope,
@@ -54,6 +55,7 @@ function parseKey({ args, values }: Invocation) {
     keyId: id,
     holder: parseHolder(args),
     scopes: parseScopes(values.scopes),
+    ...parseRate(values["per-second"]),
     ...parseSecret(sha256),
     createdBy: parseOperator(values),
   };
@@ -80,6 +82,13 @@ function parseScopes(given = ""): readonly Scope[] {
   const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
   if (unknown.length === 0) return scopes.filter((scope) => wanted.includes(scope));
   throw new UsageError(`Give the scopes of the key: --scopes with one or more of ${scopes.join(",")}.`);
+}
+
+function parseRate(given: string | undefined): Pick<NewKey, "perSecond"> {
+  if (given === undefined) return {};
+  const perSecond = /^\d{1,7}$/.test(given) ? Number(given) : 0;
+  if (perSecond >= 1 && perSecond <= maxKeyRate) return { perSecond };
+  throw new UsageError(`--per-second is a whole number from 1 to ${maxKeyRate}.`);
 }
 
 const expiryDaysMax = 3_650;
@@ -142,6 +151,7 @@ function formatKey({ key, secret, services }: CreatedKey): string {
     ["scopes", key.scopes.join(", ")],
     ["services", services.join(", ") || "none yet"],
     ["expires", key.expiresAt ?? "never"],
+    ...(key.perSecond === undefined ? [] : [["rate", `${key.perSecond} requests per second to each process`]]),
   ]);
   if (secret === undefined) return fields;
   return `${secret}\n\n${fields}\n\nThe key is printed only once and not stored. Save it for ${key.holder} now.`;
@@ -156,6 +166,7 @@ const toJson = ({ key, secret, services }: CreatedKey): string =>
       scopes: key.scopes,
       services,
       expires_at: key.expiresAt ?? null,
+      per_second: key.perSecond ?? null,
     },
     null,
     2,
@@ -169,6 +180,7 @@ function formatRetryCommand(key: NewKey, refused: readonly ServiceFailure[]): st
     ["--id", key.keyId],
     ["--sha256", key.sha256],
     key.expiresAt ? ["--expires", key.expiresAt] : ["--never"],
+    key.perSecond === undefined ? [] : ["--per-second", String(key.perSecond)],
   ];
   return words.flat().join(" ");
 }

@@ -32,8 +32,8 @@ interface KeyInServices extends ListedKey {
 
 /** One row per key and state: a key that is revoked in only some services has two rows. */
 function mergeKeys(found: readonly { service: string; key: ListedKey }[]): KeyInServices[] {
-  const alike = Map.groupBy(found, ({ key: { key_id, holder, scopes, state } }) =>
-    JSON.stringify([key_id, holder, scopes, state]),
+  const alike = Map.groupBy(found, ({ key: { key_id, holder, scopes, per_second, state } }) =>
+    JSON.stringify([key_id, holder, scopes, per_second, state]),
   );
   return [...alike.values()]
     .flatMap((group) => {
@@ -54,8 +54,20 @@ function formatKeys(
   { all, isTruncated }: { all: boolean; isTruncated: boolean },
 ): string {
   if (keys.length === 0) return all ? "There are no keys." : "There are no valid keys.";
-  const head = ["key id", "holder", "scopes", "services", "created", "expires", "last used", ...(all ? ["state"] : [])];
-  const lines = table([head, ...keys.map((key) => [...cells(key), ...(all ? [formatState(key)] : [])])]);
+  // Few keys have a rate of their own.
+  const rates = keys.some(({ per_second }) => per_second !== null);
+  const rateOf = ({ per_second }: ListedKey) => per_second?.toString() ?? "default";
+  const head = [
+    ...["key id", "holder", "scopes", "services", "created", "expires", "last used"],
+    ...(rates ? ["per second"] : []),
+    ...(all ? ["state"] : []),
+  ];
+  const row = (key: KeyInServices) => [
+    ...cells(key),
+    ...(rates ? [rateOf(key)] : []),
+    ...(all ? [formatState(key)] : []),
+  ];
+  const lines = table([head, ...keys.map(row)]);
   return isTruncated
     ? `${lines}\nOnly the newest ${shownMax} keys of each service are shown. Name a holder to see the rest.`
     : lines;

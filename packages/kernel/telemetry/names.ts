@@ -36,6 +36,11 @@ export const metricCatalogue = {
     "Requests with an idempotency key: first, replayed, conflict (another body), in_progress (the first one is still running)",
     ["result"],
   ),
+  "todoke.audit.violations.current": gauge(
+    "{violation}",
+    "Violations that the last audit found, at most 20 of each rule; missing before the first audit",
+    ["service"],
+  ),
   "todoke.retention.removed": counter("{row}", "Finished rows deleted by age", ["table"]),
 } satisfies MetricCatalogue;
 

@@ -3,6 +3,7 @@ import { auditLogRoute } from "./audit-log.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import type { StaffRouteDeps } from "./deps.ts";
+import { keyRoutes } from "./key-routes.ts";
 import { type overviewReader, overviewRoute } from "./overview.ts";
 
 export { readStaffActs } from "./audit-log.ts";
@@ -10,7 +11,7 @@ export { batchesTable, finishedBatches } from "./batch-store.ts";
 export { startBatchWorker } from "./batch-worker.ts";
 export { readDeadLetterGroups } from "./dead-letter-groups.ts";
 export type { StaffRouteDeps } from "./deps.ts";
-export { type Need, overviewReader } from "./overview.ts";
+export { type Need, type OverviewSource, overviewReader } from "./overview.ts";
 export { oldSamples } from "./sample-store.ts";
 export { startSampler } from "./sampler.ts";
 
@@ -19,4 +20,5 @@ export function staffRoutes(deps: StaffRouteDeps, readOverview: ReturnType<typeo
   batchRoutes(deps);
   auditLogRoute(deps);
   overviewRoute(deps, readOverview);
+  keyRoutes(deps);
 }

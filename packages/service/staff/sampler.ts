@@ -45,14 +45,14 @@ async function countDead(db: Db, deadLetters: readonly DeadLetters[]): Promise<n
 }
 
 /** Since the process began. */
-export interface Requests {
+interface Requests {
   readonly requests: number;
   readonly errors: number;
   readonly boundaries: readonly number[];
   readonly counts: readonly number[];
 }
 
-export function readRequests(metrics: readonly MetricData[], service: string): Requests {
+function readRequests(metrics: readonly MetricData[], service: string): Requests {
   let [requests, errors] = [0, 0];
   let boundaries: readonly number[] = [];
   let counts: readonly number[] = [];
@@ -80,7 +80,7 @@ interface Gauges {
   readonly dead: number | null;
 }
 
-export function toSample(before: Requests, now: Requests, { metrics, service, dead }: Gauges): Sample {
+function toSample(before: Requests, now: Requests, { metrics, service, dead }: Gauges): Sample {
   const backlogs = gaugeValues(
     metrics,
     (name) => name.startsWith(`${service}.`) && /\.backlog(\.current)?$/.test(name),

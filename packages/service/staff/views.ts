@@ -6,14 +6,14 @@ import { type Static, Type } from "typebox";
 const time = Type.String({ format: "date-time" });
 const Any = (description: string) => Type.Unsafe<unknown>({ description });
 
-export const Reason = Type.String({
+const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
   description: "Why; recorded in the audit log.",
   examples: ["the receiver works again"],
 });
 
-export const TableName = Type.String({
+const TableName = Type.String({
   minLength: 1,
   maxLength: 63,
   description: "A table with dead letters.",

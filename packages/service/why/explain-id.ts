@@ -1,6 +1,7 @@
 /** Asks every service about an id, follows the ids that they name, and puts the entries into one timeline. */
-import { type Entry, hasShape, type Link, type LinkKind, linkKinds } from "@todoke/kernel/why";
+import { type Entry, type FoundEntries, hasShape, type Link, type LinkKind, linkKinds } from "@todoke/kernel/why";
 import type { Explanation, Part, TimelineEntry } from "./explanation.ts";
+import { linksMax } from "./part-route.ts";
 import { decide } from "./verdict.ts";
 import { wayOf } from "./way.ts";
 
@@ -11,15 +12,8 @@ export interface WhySource {
   find(question: { readonly id: string } | { readonly links: readonly Link[] }): Promise<FoundEntries>;
 }
 
-/** `failed`: look-ups that failed, each with its reason. */
-export interface FoundEntries {
-  readonly entries: readonly Entry[];
-  readonly failed: readonly string[];
-}
-
 /** Event to notification, or order to event to notification. */
 const hopsMax = 3;
-const linksPerHopMax = 12;
 const entriesMax = 200;
 
 /** These lead to what happened next. Users, traces and sessions lead to everything else that happened. */
@@ -123,7 +117,7 @@ function nextLinks(
   return linksOf(entries.toSorted(byTime).toReversed())
     .filter((link) => kinds.includes(link.kind) && !/\s/.test(link.id))
     .filter((link) => !asked.has(toName(link)) && !known.has(toName(link)))
-    .slice(0, linksPerHopMax);
+    .slice(0, linksMax);
 }
 
 function byTime(a: TimelineEntry, b: TimelineEntry): number {

@@ -11,7 +11,7 @@ export interface TimelineEntry extends Omit<Entry, "blocked_by" | "dead_letter">
 }
 
 /** A dead letter that can be redriven or discarded. */
-export interface Target extends DeadLetterName {
+interface Target extends DeadLetterName {
   readonly service: string;
 }
 
@@ -31,7 +31,7 @@ export const outcomes = [
   "unknown",
   "incomplete",
 ] as const;
-export type WhyOutcome = (typeof outcomes)[number];
+type WhyOutcome = (typeof outcomes)[number];
 
 export interface Cure {
   readonly text: string;

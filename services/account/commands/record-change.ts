@@ -41,7 +41,7 @@ export async function recordChange(tx: Tx, outbox: Outbox, record: ChangeRecord)
   return after;
 }
 
-export async function existingUser(tx: Tx, userId: string): Promise<UserView> {
+async function existingUser(tx: Tx, userId: string): Promise<UserView> {
   const user = await selectUser(tx, userId);
   if (!user) throw userNotFound("no user has this id");
   return user;

@@ -1,11 +1,12 @@
 /** Routes for the gateway only: it has verified the identities, and knows who may see whose name. */
 
 import { UserView } from "@todoke/contracts/api";
-import { guarded, type HttpApp } from "@todoke/http";
+import { guarded, type HttpApp, shareReads, UserIds } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { selectDisplayNames } from "../store/users.ts";
-import { DisplayNamesView, ResolveBody, UserIds } from "./schemas.ts";
+import { selectDisplayNames, selectEach } from "../store/users.ts";
+import { formatEtag } from "./request.ts";
+import { DisplayNamesView, ResolveBody } from "./schemas.ts";
 
 export function identityRoutes(app: HttpApp, { authenticate, db, resolveIdentity }: Deps): void {
   const gateway = { service: ["gateway-bff"] } as const;
@@ -37,4 +38,15 @@ export function identityRoutes(app: HttpApp, { authenticate, db, resolveIdentity
     }),
     async ({ query }) => ({ users: await selectDisplayNames(db, query.user_ids.split(",")) }),
   );
+
+  shareReads(app, {
+    authenticate,
+    name: "users",
+    operationId: "getUsers",
+    summary: "Get many users",
+    tag: "Account",
+    view: UserView,
+    read: async (userIds) =>
+      (await selectEach(db, userIds)).map((user) => user && { status: 200, value: user, etag: formatEtag(user) }),
+  });
 }

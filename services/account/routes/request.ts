@@ -14,3 +14,5 @@ export function requireActorId({ principal }: { readonly principal: Principal | 
 
 /** The cursor of the audit is an audit_id. */
 export const auditCursor = { parts: ["bigint"] } as const;
+
+export const formatEtag = ({ version }: { readonly version: number }): string => `"${version}"`;

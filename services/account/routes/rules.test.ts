@@ -12,6 +12,7 @@ const admins: readonly Caller[] = ["admin"];
 const routes: readonly (readonly [method: "GET" | "POST" | "PATCH", path: string, who: readonly Caller[]])[] = [
   ["POST", "/identities:resolve", ["gateway"]],
   ["GET", "/display-names?user_ids={id}", ["gateway"]],
+  ["GET", "/shared-reads/users?user_ids={id}", ["gateway"]],
   ["GET", "/users/{id}", ownOrAdmin],
   ["PATCH", "/users/{id}", ownOrAdmin],
   ["GET", "/users/{id}/export", ownOrAdmin],

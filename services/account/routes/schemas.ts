@@ -7,13 +7,6 @@ export const UserId = Type.String({
   maxLength: 128,
   examples: ["01a1df39-ea33-7000-ba4d-967d2e0fabc4"],
 });
-/** A match has at most 64 players. */
-export const UserIds = Type.String({
-  maxLength: 64 * 129,
-  pattern: "^[^,\\u0000]{1,128}(,[^,\\u0000]{1,128}){0,63}$",
-  description: "Up to 64 ids, with commas between.",
-  examples: ["01a1df39-ea33-7000-ba4d-967d2e0fabc4"],
-});
 export const DisplayNamesView = named("DisplayNames", {
   users: Type.Array(named("NamedUser", { user_id: UserId, display_name: Type.String() })),
 });

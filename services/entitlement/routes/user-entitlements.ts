@@ -1,10 +1,10 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, shareReads } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
-import { selectEntitlements } from "../store/entitlements.ts";
+import { selectEntitlements, selectFirstOfEach } from "../store/entitlements.ts";
 import { selectHistory } from "../store/history.ts";
 import {
   EntitlementStatus,
@@ -32,6 +32,7 @@ const HistoryPage = named("EntitlementHistoryPage", {
 
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
+  listsRoute(app, deps);
   checkRoute(app, deps);
   historyRoute(app, deps);
 }
@@ -59,6 +60,24 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
+// With more the route for one user is called: it has pages, and the shared response stays below 300 kB.
+const sharedMax = 20;
+
+function listsRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  shareReads(app, {
+    authenticate,
+    name: "entitlements",
+    operationId: "listEntitlementsOfUsers",
+    summary: "List the entitlements of many users",
+    tag: "Entitlements",
+    view: EntitlementPage,
+    read: async (userIds) =>
+      (await selectFirstOfEach(db, userIds, sharedMax + 1)).map((entitlements, index) =>
+        entitlements.length > sharedMax ? null : { status: 200, value: { user_id: userIds[index], entitlements } },
+      ),
+  });
+}
+
 function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements/:stock_keeping_unit",
@@ -68,7 +87,8 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
       tags: ["Entitlements"],
       description: "Returns whether a user may use a product. The user may use it while `status` is ACTIVE.",
       params: EntitlementParams,
-      response: { 200: UserEntitlementView, 404: ProblemView },
+      refusals: [entitlementNotFound],
+      response: { 200: UserEntitlementView },
     }),
     async ({ params: { user_id, stock_keeping_unit } }) => {
       const found = await checkEntitlement({ userId: user_id, stockKeepingUnit: stock_keeping_unit });

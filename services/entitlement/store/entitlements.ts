@@ -40,6 +40,25 @@ export async function selectEntitlements(db: Db, page: EntitlementsPage): Promis
   return rows.map(toEntitlement);
 }
 
+/** The first rows of each user, in input order, by an index range per user. */
+export async function selectFirstOfEach(
+  db: Db,
+  userIds: readonly string[],
+  limit: number,
+): Promise<readonly Entitlement[][]> {
+  const { rows } = await db.query<EntitlementRow & { ordinal: number }>({
+    name: "select first entitlements",
+    text: `select i.ordinal::int, e.* from unnest($1::text[]) with ordinality as i(user_id, ordinal)
+            cross join lateral (select ${columns} from entitlements e
+                                 where e.user_id = i.user_id order by stock_keeping_unit limit $2) e
+            order by i.ordinal, e.stock_keeping_unit`,
+    values: [userIds, limit],
+  });
+  const found: Entitlement[][] = userIds.map(() => []);
+  for (const { ordinal, ...row } of rows) found[ordinal - 1]?.push(toEntitlement(row));
+  return found;
+}
+
 export interface EntitlementName {
   readonly userId: string;
   readonly stockKeepingUnit: string;

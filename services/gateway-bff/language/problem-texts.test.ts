@@ -11,6 +11,7 @@ const declared: readonly ProblemFactory[] = [
   edge.unauthenticated,
   edge.forbidden,
   edge.tooManyInFlight,
+  edge.rateLimited,
 ];
 
 test("every problem of the gateway has a Japanese text", () => {
@@ -25,7 +26,7 @@ test("a problem is sent in the requested language, with Content-Language and the
   translateProblems(app);
   const schema = { hide: true };
   app.get("/limited", { ...publicRoute, schema }, () => {
-    throw gatewayProblems.rateLimited("wait for 3 s", { retryAfterSeconds: 3 });
+    throw edge.rateLimited("wait for 3 s", { retryAfterSeconds: 3 });
   });
   app.get("/fine", { ...publicRoute, schema }, async () => ({ fine: true }));
   const ask = async (url: string, language: string) => {

@@ -1,15 +1,14 @@
 /** The guarantees of the port, on every store that implements it. */
 import { randomUUID } from "node:crypto";
+import { burstSize, type LimitItem, type LimitPolicy, toPace } from "@todoke/http";
 import { deleteFinished } from "@todoke/kernel/retention";
 import { repetitions, testDatabase, until } from "@todoke/kernel/testing";
 import { connectRedis } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Policy } from "../config.ts";
 import { idleLimits } from "../store/limits.ts";
-import { burstSize, toPace } from "./gcra.ts";
-import type { Item, Limiter } from "./index.ts";
+import type { Limiter } from "./index.ts";
 import { postgresLimiter } from "./postgres.ts";
 import { redisLimiter } from "./redis.ts";
 
@@ -69,8 +68,8 @@ async function onRedis(): Promise<Stage> {
   };
 }
 
-const policyOf = (quota: number, windowMs: number): Policy => ({ name: "read", quota, windowMs });
-const of = (key: string, policy: Policy, units = 1): Item => ({ key, units, policy });
+const policyOf = (quota: number, windowMs: number): LimitPolicy => ({ name: "read", quota, windowMs });
+const of = (key: string, policy: LimitPolicy, units = 1): LimitItem => ({ key, units, policy });
 
 /** So long that what the tests themselves take of it makes no difference. */
 const hour = 3_600_000;

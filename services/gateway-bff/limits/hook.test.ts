@@ -1,8 +1,8 @@
-import { buildHttpApp, type HttpApp, problems, publicRoute, requires } from "@todoke/http";
+import { buildHttpApp, type HttpApp, type LimitPolicy, problems, publicRoute, requires } from "@todoke/http";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { Type } from "typebox";
 import { expect, test, vi } from "vitest";
-import type { Limits, Policy } from "../config.ts";
+import type { Limits } from "../config.ts";
 import { decorateSession } from "../guard/session-guard.ts";
 import type { Session } from "../sessions/index.ts";
 import { type LimitOptions, limitRequests } from "./hook.ts";
@@ -11,7 +11,7 @@ import { localLimiter } from "./local-limiter.ts";
 import { postgresLimiter } from "./postgres.ts";
 
 /** So long that the duration of a test changes only the seconds in the headers. */
-const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs: 3_600_000 });
+const policy = (name: string, quota: number): LimitPolicy => ({ name, quota, windowMs: 3_600_000 });
 
 /** Of six, three can be had at once; of the others more. */
 const defaultLimits: Limits = {

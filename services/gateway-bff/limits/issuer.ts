@@ -2,9 +2,9 @@
  * Counts logouts of an identity provider by issuer. They all come from one address, and a mass logout sends thousands at
  * once: counted by address, they would be refused, and their sessions would stay.
  */
+import { setLimitHeaders, toRateLimitProblem } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { countLimited } from "../telemetry.ts";
-import { setLimitHeaders, toRateLimitProblem } from "./headers.ts";
 import type { LimitOptions } from "./hook.ts";
 
 type Options = Pick<LimitOptions, "limiter" | "limits" | "onError">;

@@ -1,16 +1,15 @@
+import { decide, type LimitItem } from "@todoke/http";
 import { expect, test, vi } from "vitest";
-import { decide } from "./gcra.ts";
-import type { Item } from "./index.ts";
 import { localLimiter } from "./local-limiter.ts";
 
 const policy = { name: "read", quota: 6, windowMs: 60_000 };
-const item = (key: string, units = 1): Item => ({ key, units, policy });
+const item = (key: string, units = 1): LimitItem => ({ key, units, policy });
 
 /** A store that refuses everything for an hour, or for the given time, and counts its calls. */
 function fullStore() {
   const asked = vi.fn();
   const full = { aheadUs: 3_630_000_000, asked }; // With 30 s of slack.
-  const take = async (items: readonly Item[]) => {
+  const take = async (items: readonly LimitItem[]) => {
     asked();
     return decide(
       items,
@@ -63,7 +62,7 @@ test("the wait counts from before the store was asked", async () => {
   using now = vi.spyOn(performance, "now").mockReturnValue(5_000);
   const store = fullStore();
   store.aheadUs = 31_000_000; // To wait for 1 s.
-  const take = (items: readonly Item[]) => {
+  const take = (items: readonly LimitItem[]) => {
     now.mockReturnValue(5_900);
     return store.take(items);
   };
@@ -75,8 +74,8 @@ test("the wait counts from before the store was asked", async () => {
 });
 
 test("a cached refusal is not counted for its address", async () => {
-  const isFull = ({ key }: Item) => key === "user";
-  const take = async (items: readonly Item[]) =>
+  const isFull = ({ key }: LimitItem) => key === "user";
+  const take = async (items: readonly LimitItem[]) =>
     decide(
       items,
       items.map((each) => (isFull(each) ? 3_630_000_000 : 0)),

@@ -2,16 +2,18 @@
  * Refuses in memory what this process has granted often enough, and what the store has refused, until it could be granted
  * again. A flood past its limit costs the store nothing and cannot make it too slow to count.
  *
+ * The counts in memory may be stricter than the store, never laxer: every request of this process is counted here before the
+ * store counts it. A refusal by the store refunds nothing, because a refund could let a later request pass that does not fit.
+ *
  * A cached refusal refuses nothing that the store would grant: a key only moves further ahead, so a refused request does
  * not fit before its wait is over, and the wait is measured from before the store was asked.
  */
-import { BoundedMap } from "@todoke/http";
-import type { Item, LimitDecision, Limiter, LimitResult } from "./index.ts";
-import { LocalBuckets } from "./local-buckets.ts";
+import { BoundedMap, type LimitDecision, type LimitItem, type LimitResult, LocalBuckets } from "@todoke/http";
+import type { Limiter } from "./index.ts";
 
 export interface LocalLimiter extends Limiter {
   /** The refusal of these items, as far as it is known without asking the store. */
-  knownRefusal(items: readonly Item[]): LimitDecision | undefined;
+  knownRefusal(items: readonly LimitItem[]): LimitDecision | undefined;
 }
 
 interface CachedRefusal {
@@ -24,7 +26,7 @@ export function localLimiter(limiter: Limiter, { refusalsMax = 10_000 } = {}): L
   const refusals = new BoundedMap<string, CachedRefusal>(refusalsMax);
   const local = new LocalBuckets();
 
-  function cachedResult(item: Item, nowMs: number): LimitResult | undefined {
+  function cachedResult(item: LimitItem, nowMs: number): LimitResult | undefined {
     const refusal = refusals.get(item.key);
     if (!refusal) return undefined;
     const { result, untilMs } = refusal;
@@ -35,7 +37,7 @@ export function localLimiter(limiter: Limiter, { refusalsMax = 10_000 } = {}): L
     return { ...result, item, waitMs, resetMs: result.resetMs - result.waitMs + waitMs };
   }
 
-  function cachedRefusal(items: readonly Item[]): LimitDecision | undefined {
+  function cachedRefusal(items: readonly LimitItem[]): LimitDecision | undefined {
     if (refusals.size === 0) return undefined;
     const nowMs = performance.now();
     const results = items.map((item) => cachedResult(item, nowMs)).filter((result) => result !== undefined);

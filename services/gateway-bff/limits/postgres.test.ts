@@ -1,6 +1,6 @@
+import type { LimitItem } from "@todoke/http";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import type { Item } from "./index.ts";
 import { postgresLimiter } from "./postgres.ts";
 
 const setup = () => {
@@ -33,7 +33,7 @@ test("keys are found by index and updated in place, also on stale statistics", a
   await using t = await setup();
   const db = t.open({ poolMax: 1 });
   const limiter = postgresLimiter(db);
-  const of = (key: string): Item => ({ key, units: 1, policy });
+  const of = (key: string): LimitItem => ({ key, units: 1, policy });
   await limiter.take([of("first")]);
   await t.db.query("insert into rate_limits select 'other ' || n, now() from generate_series(1, 20000) n");
   for (let n = 0; n < 20; n++) await Promise.all(["first", "second", "other 7"].map((key) => limiter.take([of(key)])));

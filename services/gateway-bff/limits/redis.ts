@@ -2,11 +2,11 @@
  * Limits in Redis: one script per request, with all its keys declared. The keys of a namespace share one hash tag, so they
  * are in one slot of a cluster. A key and its expiry are set by one command, so no key stays.
  */
+import { decide, type LimitItem, toPace } from "@todoke/http";
 import { createScript, type RedisConnection } from "@todoke/redis";
-import { decide, toPace } from "./gcra.ts";
-import type { Item, Limiter } from "./index.ts";
+import type { Limiter } from "./index.ts";
 
-// The arithmetic of gcra.ts. The script reads and decides before it writes, because Redis does not roll back. A key that is
+// The arithmetic of packages/http/limits/gcra.ts. The script reads and decides before it writes, because Redis does not roll back. A key that is
 // too far ahead was counted by a clock that was set back since, or by another policy; it starts again.
 const script = createScript(`
 local time = redis.call('TIME')
@@ -39,7 +39,7 @@ export function redisLimiter(redis: Pick<RedisConnection, "run">, { namespace = 
   };
 }
 
-function toArguments({ units, policy }: Item): string[] {
+function toArguments({ units, policy }: LimitItem): string[] {
   const { eachUs, slackUs } = toPace(policy);
   return [units, eachUs, slackUs].map(String);
 }

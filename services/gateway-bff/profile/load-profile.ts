@@ -12,7 +12,7 @@ import { countProfilePart } from "../telemetry.ts";
 import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { staleCache } from "../upstreams/stale-cache.ts";
 import { inboxInLanguage } from "../user-inbox/frames.ts";
-import { type PartName, type ProfileSubject, type Selection, sources } from "./parts.ts";
+import { type PartName, type PartSource, type ProfileSubject, type Selection, sources } from "./parts.ts";
 import { pickFields } from "./pick-fields.ts";
 
 export interface ProfileQuery extends ProfileSubject {
@@ -28,9 +28,11 @@ type Part =
   | { readonly status: "failed"; readonly code: string; readonly detail: string }
   | { readonly status: "absent" };
 
+type Read = Pick<Call, "path" | "user" | "sharedAs">;
+
 interface PartContext {
   readonly query: ProfileQuery;
-  readonly get: (upstream: UpstreamName, path: string, user?: Call["user"]) => Promise<UpstreamResponse>;
+  readonly get: (upstream: UpstreamName, read: Read) => Promise<UpstreamResponse>;
 }
 
 /** Returns the parts by name, as JSON objects, and the codes of those that failed. */
@@ -41,23 +43,25 @@ export function profileLoader({ upstreams, profileTimeoutMs }: Pick<Deps, "upstr
   function createContext(query: ProfileQuery): PartContext {
     const deadlineMs = performance.now() + profileTimeoutMs;
     const calls = new Map<string, Promise<UpstreamResponse>>();
-    const call = async (upstream: UpstreamName, path: string, user: Call["user"]) => {
+    const call = async (upstream: UpstreamName, read: Read) => {
       const service = upstreams[upstream];
       if (!service) throw new Error(`${upstream} is not deployed`);
       const timeoutMs = Math.max(1, deadlineMs - performance.now());
-      return service.call({ method: "GET", path, requestId: query.requestId, timeoutMs, ...(user && { user }) });
+      return service.call({ ...read, method: "GET", requestId: query.requestId, timeoutMs });
     };
-    const get: PartContext["get"] = (upstream, path, user) =>
-      calls.getOrInsertComputed(`${upstream} ${path}`, () => call(upstream, path, user));
+    const get: PartContext["get"] = (upstream, read) =>
+      calls.getOrInsertComputed(`${upstream} ${read.path}`, () => call(upstream, read));
     return { query, get };
   }
 
   async function loadPart(name: PartName, context: PartContext): Promise<Part> {
     const { query, get } = context;
-    const { upstream, path } = sources[name];
+    const { upstream, path, sharedAs }: PartSource = sources[name];
     if (!upstreams[upstream]) return { status: "absent" };
     try {
-      const response = await get(upstream, path(query), query.user);
+      const shared = sharedAs?.(query);
+      const own = { path: path(query), user: query.user };
+      const response = await get(upstream, shared === undefined ? own : { ...own, sharedAs: shared });
       const body = await toBody(name, response, context);
       const part = { body, asOf: new Date().toISOString() };
       if (name === "entitlements") lastEntitlements.set(query.userId, part);
@@ -109,7 +113,7 @@ async function namePlayers(ticket: unknown, { get }: PartContext) {
   const { peers } = (ticket ?? {}) as TicketWithPeers;
   if (!peers?.length) return null;
   const ids = peers.map(({ user_id }) => encodeURIComponent(user_id)).join(",");
-  const { value } = await get("account", `/display-names?user_ids=${ids}`);
+  const { value } = await get("account", { path: `/display-names?user_ids=${ids}` });
   const { users } = value as { users: readonly { user_id: string; display_name: string }[] };
   const names = new Map(users.map((user) => [user.user_id, user.display_name]));
   const withName = (peer: NonNullable<TicketWithPeers["peers"]>[number]) => {

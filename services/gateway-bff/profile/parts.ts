@@ -8,9 +8,11 @@ export interface ProfileSubject {
   readonly ticketId: string | undefined;
 }
 
-interface PartSource {
+export interface PartSource {
   readonly upstream: UpstreamName;
   readonly path: (subject: ProfileSubject) => string;
+  /** The name under which the service has the same read for many users (shared-reads.ts). */
+  readonly sharedAs?: (subject: ProfileSubject) => string | undefined;
   /** The fields of the service's response; a test compares them with its API document. */
   readonly fields: readonly string[];
 }
@@ -18,32 +20,39 @@ interface PartSource {
 const ticketPath = ({ ticketId = "current" }: ProfileSubject) =>
   `/v1/matchmaking/tickets/${encodeURIComponent(ticketId)}`;
 
+/** A ticket by its ID is not the user's current one. */
+const sharedTicket = ({ ticketId }: ProfileSubject) => (ticketId === undefined ? "current-tickets" : undefined);
+
 export const sources = {
   account: {
     upstream: "account",
     path: ({ userId }) => `/users/${userId}`,
+    sharedAs: () => "users",
     fields: Object.keys(UserView.properties),
   },
   entitlements: {
     upstream: "entitlement",
     path: ({ userId }) => `/v1/users/${userId}/entitlements`,
+    sharedAs: () => "entitlements",
     fields: ["user_id", "entitlements", "next_cursor"],
   },
   points: {
     upstream: "points",
     path: ({ userId }) => `/v1/points/users/${userId}/balance`,
+    sharedAs: () => "balances",
     fields: ["user_id", "balance", "held", "pending", "version", "as_of"],
   },
   matchmaking: {
     upstream: "matchmaking",
     path: ticketPath,
+    sharedAs: sharedTicket,
     fields: [
       ...["ticket_id", "mode", "status", "party_size", "attributes", "joined_at", "expires_at", "heartbeat_before"],
       ...["estimated_wait_seconds", "match_id", "matched_at", "team", "peers", "session", "ended_at", "reason"],
     ],
   },
   /** The other players of the ticket's match, with their names. */
-  players: { upstream: "matchmaking", path: ticketPath, fields: ["players"] },
+  players: { upstream: "matchmaking", path: ticketPath, sharedAs: sharedTicket, fields: ["players"] },
   queues: { upstream: "matchmaking", path: () => "/v1/matchmaking/queues", fields: ["queues"] },
   expiring: {
     upstream: "points",

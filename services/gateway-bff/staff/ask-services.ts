@@ -5,12 +5,12 @@ import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import type { UpstreamName } from "../problems.ts";
 
-export interface Answer {
+interface Answer {
   readonly service: string;
   readonly value: unknown;
 }
 
-export interface FailedService {
+interface FailedService {
   readonly service: string;
   readonly detail: string;
 }

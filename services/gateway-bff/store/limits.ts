@@ -1,8 +1,7 @@
 /** The SQL of rate limits: one call of the function `take_units` counts a batch of requests. */
+import { type LimitItem, toPace } from "@todoke/http";
 import { type Db, runStatement } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import { toPace } from "../limits/gcra.ts";
-import type { Item } from "../limits/index.ts";
 
 /** Keeps an unused key for a minute more, so that a caller who returns soon needs no new row. */
 export const idleLimits: RetentionPolicy = {
@@ -13,7 +12,7 @@ export const idleLimits: RetentionPolicy = {
 };
 
 /** Returns, per request and item, how far the item's key was ahead of the clock, in microseconds. */
-export async function takeUnits(db: Db, requests: readonly (readonly Item[])[]): Promise<readonly number[][]> {
+export async function takeUnits(db: Db, requests: readonly (readonly LimitItem[])[]): Promise<readonly number[][]> {
   const items = requests.flat();
   const keys = [...new Set(items.map(({ key }) => key))];
   const ordinals = new Map(keys.map((key, index) => [key, index + 1]));

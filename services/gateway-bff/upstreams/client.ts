@@ -4,11 +4,12 @@
  *  - A call ends at its timeout, and its problem names the service and the failure.
  *  - A service that hangs blocks only its own slots (bulkhead.ts); one that keeps failing is not called for a while.
  *  - A repeatable call is retried once after a short pause, within its timeout and the retry budget.
+ *  - Reads of several users that wait for the same route share a call (shared-reads.ts).
  *  - A service receives only the fields of `Call`: no client header is passed on.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CircuitBreaker, circuitBreaker, type Role, type Signer } from "@todoke/http";
-import { inSpan, traceHeaders } from "@todoke/kernel/telemetry";
+import { inSpan, isSampled, traceHeaders } from "@todoke/kernel/telemetry";
 import { Pool } from "undici";
 import { type UpstreamName, upstreamProblems } from "../problems.ts";
 import { countAttempt, recordCall, spanNames } from "../telemetry.ts";
@@ -22,6 +23,7 @@ import {
   type UpstreamResult,
 } from "./result.ts";
 import { retryBudget } from "./retry-budget.ts";
+import { shareReads } from "./shared-reads.ts";
 
 export interface Call extends Pick<UpstreamRequest, "method" | "path" | "body"> {
   /** The user that the call is for; without one, the gateway calls for itself. */
@@ -33,6 +35,8 @@ export interface Call extends Pick<UpstreamRequest, "method" | "path" | "body"> 
   /** Idempotent, so it may be retried. True for GET by default. */
   readonly repeatable?: boolean;
   readonly timeoutMs?: number;
+  /** The service has this read for many users, under this name: it may share a call with reads of others. */
+  readonly sharedAs?: string;
 }
 
 export interface Upstream extends AsyncDisposable {
@@ -142,8 +146,17 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     throw result.problem;
   }
 
+  const callOnce = (call: Call) => inSpan(spanNames.upstream, { upstream: name }, () => run(call));
+  const unreadable = () => problems.badGateway(`${name}: its response is not a result for each user`);
+  const share = shareReads({ call: callOnce, unreadable });
+
   return {
-    call: (call) => inSpan(spanNames.upstream, { upstream: name }, () => run(call)),
+    call(call) {
+      const { user, sharedAs } = call;
+      // A trace that is recorded shows the call of its own request.
+      if (sharedAs === undefined || !user || isSampled(traceHeaders())) return callOnce(call);
+      return share({ timeoutMs, ...call, user, sharedAs });
+    },
     async [Symbol.asyncDispose]() {
       await pool.close();
     },

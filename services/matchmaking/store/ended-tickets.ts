@@ -61,13 +61,17 @@ export const ticketEndSql = endedTicketSql(`e.ticket_id = $1`);
 export const selectTicketEnd = async (db: Queryable, ticketId: string): Promise<EndedTicket | undefined> =>
   (await selectEnded(db, "ticket end", ticketEndSql, [ticketId]))[0];
 
-export const lastMatchSql = endedTicketSql(
-  `e.user_id = $1 and e.match_id is not null order by e.ended_at desc limit 1`,
-);
+export const lastMatchesSql = `
+select last.* from unnest($1::text[]) as one(user_id)
+ cross join lateral (${endedTicketSql(`e.user_id = one.user_id and e.match_id is not null order by e.ended_at desc limit 1`)}) last`;
 
-/** The ticket of the user's latest match, in any mode. */
-export const selectLastMatch = async (db: Queryable, userId: string): Promise<EndedTicket | undefined> =>
-  (await selectEnded(db, "last match", lastMatchSql, [userId]))[0];
+/** The ticket of each user's latest match, in any mode; null for a user without one. */
+export async function selectLastMatches(db: Queryable, userIds: readonly string[]): Promise<(EndedTicket | null)[]> {
+  const found = new Map(
+    (await selectEnded(db, "last matches", lastMatchesSql, [userIds])).map((end) => [end.userId, end]),
+  );
+  return userIds.map((userId) => found.get(userId) ?? null);
+}
 
 /** A position in a user's list: microseconds since 1970, and the ticket ID. */
 export interface TicketPosition {

@@ -25,3 +25,7 @@ export async function dispatchReservations(db: Db, limits: DispatchLimits): Prom
   });
   return { sent: dispatched + redispatched, isBlocked: dispatched === slots };
 }
+
+/** Dispatches again what has been PROCESSING for too long, as every dispatch does too. Returns how many. */
+export const redispatchReservations = (db: Db, limit: number): Promise<number> =>
+  transaction(db, (tx) => redispatchOverdue(tx, { overdueMs, limit }));

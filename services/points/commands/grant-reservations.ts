@@ -1,21 +1,34 @@
 /**
- * Grants due reservations and makes them DONE, in the caller's transaction. A grant has the key "reservation:<id>", so it is
- * posted once, however often the reservation is dispatched.
+ * Grants due reservations and makes them DONE, in one transaction. A grant has the key "reservation:<id>", so it is posted
+ * once, however often the reservation is dispatched.
  */
 import { randomUUIDv7 } from "node:crypto";
-import type { Tx } from "@todoke/kernel/db";
+import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
 import type { ChangeRequest } from "../ledger/changes.ts";
 import { reservationNotFound } from "../problems.ts";
-import { type DueReservation, lockReservations, markGranted } from "../store/settle-reservations.ts";
+import {
+  type DueReservation,
+  lockDueReservations,
+  lockReservations,
+  markGranted,
+} from "../store/settle-reservations.ts";
 import { type PostResult, postChanges } from "./post-changes.ts";
 
-/** Returns the delay of each granted reservation since it was due. */
+/** Grants dispatched reservations. Returns the delay of each granted one since it was due. */
 export async function grantReservations(tx: Tx, ids: readonly string[]): Promise<readonly number[]> {
   const locked = await lockReservations(tx, ids);
-  const due = ids
+  const dispatched = ids
     .map((id) => locked.get(id) ?? rejectUnknown(id))
     .filter(({ status }) => status === "PROCESSING" || status === "FAILED");
+  return grantLocked(tx, dispatched);
+}
+
+/** Grants reservations that are due and not dispatched, oldest first. If one is refused, nothing has happened. */
+export const grantDueReservations = (db: Db, limit: number): Promise<readonly number[]> =>
+  transaction(db, async (tx) => grantLocked(tx, await lockDueReservations(tx, limit)));
+
+async function grantLocked(tx: Tx, due: readonly DueReservation[]): Promise<readonly number[]> {
   if (due.length === 0) return [];
   // Only a single reservation continues the trace of its event.
   const headers = due.length === 1 ? traceHeaders() : {};

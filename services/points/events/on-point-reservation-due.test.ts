@@ -151,7 +151,7 @@ test("a DONE reservation stays DONE when its event is dead-lettered later", asyn
 
 /** Text that identifies each statement of the scheduler and the worker, in their order. */
 const steps = {
-  scheduler: ["lock due schedule", "points scheduler", "redispatch overdue", "dispatch due"],
+  scheduler: ["points scheduler", "redispatch overdue", "dispatch due", "next due"],
   worker: ["inbox processed", "lock reservations", "mark granted", "point_root", "point_transactions"],
 };
 const cuts = (["request", "answer"] as const).flatMap((lose) =>

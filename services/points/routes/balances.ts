@@ -1,10 +1,10 @@
 /** A user's balance, reservations and expiring lots. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, shareReads } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { selectBalance, selectBalanceAsOf } from "../store/balances.ts";
+import { selectBalance, selectBalanceAsOf, selectBalances } from "../store/balances.ts";
 import { selectExpiringLots } from "../store/expiring-lots.ts";
 import { type ReservationsPage, selectReservations, selectReservedPoints } from "../store/reservations.ts";
 import { idCursor, ownReaders, parseTime, readers } from "./request.ts";
@@ -25,6 +25,7 @@ import {
 export function balanceRoutes(app: HttpApp, deps: Deps): void {
   confirmRoute(app, deps);
   balanceRoute(app, deps);
+  balancesRoute(app, deps);
   reservedPointsRoute(app, deps);
   userReservationsRoute(app, deps);
   expiringRoute(app, deps);
@@ -80,6 +81,18 @@ const ReservedPointsPage = named("ReservedPointsPage", {
   reservations: Type.Array(ReservationView),
   next_cursor: NextCursor,
 });
+
+function balancesRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  shareReads(app, {
+    authenticate,
+    name: "balances",
+    operationId: "getBalances",
+    summary: "Get the balances of many users",
+    tag: "Points",
+    view: BalanceView,
+    read: async (userIds) => (await selectBalances(db, userIds)).map((value) => ({ status: 200, value })),
+  });
+}
 
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(

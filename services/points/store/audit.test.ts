@@ -1,6 +1,7 @@
+import { type AuditFinding, perRuleMax } from "@todoke/kernel/audit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inSeconds, longAgo, setup } from "../testing.ts";
-import { type AuditFinding, audit, perRuleMax } from "./audit.ts";
+import { audit } from "./audit.ts";
 
 let t: Awaited<ReturnType<typeof ledger>>;
 beforeAll(async () => {

@@ -1,27 +1,6 @@
-/**
- * Checks the invariants between the tables of the ledger on a live database. One statement reads one snapshot, so it sees
- * concurrent transactions completely or not at all. It also counts the rows, so that "no findings" cannot mean an empty table.
- */
-import { type Db, type Queryable, transaction } from "@todoke/kernel/db";
-
-export interface AuditFinding {
-  /** The broken rule. */
-  readonly rule: string;
-  /** The user, lot, hold, transaction or reservation that breaks it. */
-  readonly about: string;
-  readonly detail: string;
-}
-
-export interface Audit {
-  /** Row counts. */
-  readonly checked: Readonly<Record<"users" | "transactions" | "lots" | "holds" | "reservations", number>>;
-  readonly rules: readonly string[];
-  /** At most `perRuleMax` per rule. */
-  readonly findings: readonly AuditFinding[];
-}
-
-// Enough to find the cause.
-export const perRuleMax = 20;
+/** What holds between the tables of the ledger. */
+import { type Audit, type AuditFinding, type AuditSpec, audit as auditSpecs } from "@todoke/kernel/audit";
+import type { Queryable } from "@todoke/kernel/db";
 
 /** Each rule with a query for the rows that break it. */
 const rules: Readonly<Record<string, string>> = {
@@ -109,38 +88,26 @@ const rules: Readonly<Record<string, string>> = {
      where t.idempotency_key like 'reservation:%' and r.status is distinct from 'DONE'`,
 };
 
-const auditSql = `
-with posted as materialized (
+export const pointsAudit: AuditSpec = {
+  checked: {
+    users: "point_root",
+    transactions: "point_transactions",
+    lots: "point_lots",
+    holds: "point_holds",
+    reservations: "point_reservations",
+  },
+  shared: [
+    `posted as materialized (
   select user_id, sum(point_amount) as balance,
          sum(case kind when 'HOLD' then moved when 'RELEASE' then -moved when 'CAPTURE' then -moved else 0 end) as held,
          count(*) as transactions, max(version) as last
     from point_transactions group by user_id
-)
-select (select count(*) from point_root)::float8 as users, (select count(*) from point_transactions)::float8 as transactions,
-       (select count(*) from point_lots)::float8 as lots, (select count(*) from point_holds)::float8 as holds,
-       (select count(*) from point_reservations)::float8 as reservations,
-       (select coalesce(json_agg(f), '[]') from (
-  ${Object.entries(rules)
-    .map(
-      ([rule, broken]) =>
-        `select '${rule.replaceAll("'", "''")}' as rule, about, detail from (${broken} limit ${perRuleMax}) b`,
-    )
-    .join("\n  union all\n  ")}) f) as findings`;
+)`,
+  ],
+  rules,
+};
 
-/** For the small ledgers of tests; use `auditLive` for a ledger of any size. */
-export async function audit(db: Queryable): Promise<Audit> {
-  const { rows } = await db.query<Audit["checked"] & Pick<Audit, "findings">>(auditSql);
-  const [row] = rows;
-  if (!row) throw new Error("The audit returned no row.");
-  const { findings, ...checked } = row;
-  return { checked, rules: Object.keys(rules), findings };
-}
+/** The rules of the ledger alone, for the small ledgers of tests. */
+export const audit = (db: Queryable): Promise<Audit> => auditSpecs(db, [pointsAudit], { keptMs: 0 });
 
 export const auditLedger = async (db: Queryable): Promise<readonly AuditFinding[]> => (await audit(db)).findings;
-
-/** Reads the whole ledger, so the pool needs a long statement timeout. Allows table scans, which are off otherwise (ADR 3). */
-export const auditLive = (db: Db): Promise<Audit> =>
-  transaction(db, async (tx) => {
-    await tx.query(`set transaction read only; set local enable_seqscan = on; set local enable_bitmapscan = on`);
-    return audit(tx);
-  });

@@ -19,34 +19,38 @@ export interface ConfirmedBalance extends BalanceView {
 }
 
 /** Expirations up to the time `t` that are not posted: lots, and holds, which return points to lots that have not expired. */
-const unposted = (t: string) => `
+const unposted = (user: string, t: string) => `
   cross join lateral (select coalesce(sum(l.remaining), 0) as points from point_lots l
-                       where l.user_id = $1 and l.is_open and l.expires_at <= ${t}) expired_lots
+                       where l.user_id = ${user} and l.is_open and l.expires_at <= ${t}) expired_lots
   cross join lateral (select coalesce(sum(h.amount), 0) as points from point_holds h
-                       where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t}) expired_holds
+                       where h.user_id = ${user} and h.status = 'HELD' and h.ends_at <= ${t}) expired_holds
   cross join lateral (select coalesce(sum(u.amount - u.returned), 0) as points
                         from point_holds h
                        cross join lateral (select u.lot_id, u.amount, u.returned from point_lot_uses u
                                             where u.transaction_id = h.hold_id offset 0) u
                        cross join lateral (select l.expires_at from point_lots l where l.lot_id = u.lot_id limit 1) l
-                       where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t} and l.expires_at > ${t}) returned`;
+                       where h.user_id = ${user} and h.status = 'HELD' and h.ends_at <= ${t} and l.expires_at > ${t}) returned`;
 
-export const balanceSql = `
-select $1 as user_id, (coalesce(r.balance, 0) - expired_lots.points + returned.points)::bigint as balance,
+export const balancesSql = `
+select one.user_id, (coalesce(r.balance, 0) - expired_lots.points + returned.points)::bigint as balance,
        (coalesce(r.held, 0) - expired_holds.points)::bigint as held, pending::text as pending, coalesce(r.version, 0) as version,
        ${timeSql("statement_timestamp()")} as as_of
-  from (select 1) one
-  left join lateral (select balance, held, version from point_root where user_id = $1 limit 1) r on true
-  ${unposted("statement_timestamp()")}
+  from unnest($1::text[]) with ordinality as one(user_id, ordinal)
+  left join lateral (select balance, held, version from point_root where user_id = one.user_id limit 1) r on true
+  ${unposted("one.user_id", "statement_timestamp()")}
   cross join lateral (select coalesce(sum(p.point_amount), 0) as pending from point_reservations p
-                       where p.user_id = $1 and p.status in ('PENDING', 'PROCESSING')) reserved`;
+                       where p.user_id = one.user_id and p.status in ('PENDING', 'PROCESSING')) reserved
+ order by one.ordinal`;
 
-/** A user without an account has 0 points. */
-export async function selectBalance(db: Db, userId: string): Promise<ConfirmedBalance> {
-  const { rows } = await db.query({ name: "select balance", text: balanceSql, values: [userId] });
+/** Results in input order. A user without an account has 0 points. */
+export async function selectBalances(db: Db, userIds: readonly string[]): Promise<ConfirmedBalance[]> {
+  const { rows } = await db.query({ name: "select balances", text: balancesSql, values: [userIds] });
   // Text, because the sum can exceed PostgreSQL's bigint.
-  return { ...rows[0], pending: BigInt(rows[0].pending) };
+  return rows.map((row) => ({ ...row, pending: BigInt(row.pending) }));
 }
+
+export const selectBalance = async (db: Db, userId: string): Promise<ConfirmedBalance> =>
+  (await selectBalances(db, [userId]))[0] as ConfirmedBalance;
 
 /**
  * The balance stored with the last transaction up to that time, plus expirations that were effective by then but posted
@@ -64,7 +68,7 @@ select $1 as user_id, (coalesce(last.balance_after, 0) + late.balance - expired_
                              coalesce(sum(case kind when 'RELEASE' then -moved else 0 end), 0) as held
                         from point_transactions
                        where user_id = $1 and effective_at <= a.t and created_at > a.t and effective_at < created_at) late
-  ${unposted("a.t")}`;
+  ${unposted("$1", "a.t")}`;
 
 /** A time in the future counts as now. */
 export async function selectBalanceAsOf(db: Db, userId: string, at: string): Promise<BalanceView> {

@@ -84,19 +84,25 @@ export async function redispatchOverdue(
   return rows[0]?.redispatched ?? 0;
 }
 
-/** The delay until the next reservation or schedule is due; undefined if there is none. */
-export async function selectNextDueMs(db: Queryable, skipSchedules: readonly string[]): Promise<number | undefined> {
-  const { rows } = await db.query<{ delay_ms: number | null }>({
+export interface NextDue {
+  /** The wait until the next reservation is due; `Infinity` if there is none. */
+  readonly reservationMs: number;
+  readonly scheduleMs: number;
+}
+
+const waitSql = (at: string) =>
+  `(extract(epoch from coalesce((${at}), 'infinity') - clock_timestamp()) * 1000)::float8`;
+
+export async function selectNextDue(db: Queryable, skipSchedules: readonly string[]): Promise<NextDue> {
+  const { rows } = await db.query<NextDue>({
     name: "next due",
-    text: `select (extract(epoch from least(
-                     (select execute_at from point_reservations
-                       where status = 'PENDING' and execute_at < 'infinity' order by execute_at limit 1),
-                     (select next_run_at from point_schedules
-                       where status = 'ACTIVE' and schedule_id <> all($1::uuid[]) order by next_run_at limit 1))
-                   - clock_timestamp()) * 1000)::float8 as delay_ms`,
+    text: `select ${waitSql(`select execute_at from point_reservations
+                       where status = 'PENDING' and execute_at < 'infinity' order by execute_at limit 1`)} as "reservationMs",
+                  ${waitSql(`select next_run_at from point_schedules
+                       where status = 'ACTIVE' and schedule_id <> all($1::uuid[]) order by next_run_at limit 1`)} as "scheduleMs"`,
     values: [skipSchedules],
   });
-  return rows[0]?.delay_ms ?? undefined;
+  return rows[0] as NextDue;
 }
 
 export interface Backlog {

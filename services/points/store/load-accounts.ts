@@ -92,6 +92,8 @@ interface Loaded {
   readonly usersWithMoreLots: readonly string[];
 }
 
+const nothing: Loaded = { lots: null, uses: null, holds: null, referred: null, usersWithMoreLots: [] };
+
 export async function loadAccounts(
   tx: Tx,
   roots: readonly LockedRoot[],
@@ -99,15 +101,20 @@ export async function loadAccounts(
 ): Promise<Account[]> {
   const spends = Map.groupBy(changes.filter(isSpend), userIdOf);
   const spendableMax = spendableMaxDuring(changes);
-  const input = roots.map((root) => {
-    const max = spendableMax(root);
-    const wanted = sum((spends.get(root.userId) ?? []).filter(({ amount }) => amount <= max));
-    return { user_id: root.userId, at: root.at, wanted: wanted.toString() };
-  });
+  const [holds, refunded] = [holdIds(changes), refundedIds(changes)];
+  // A user without transactions has neither lots nor holds.
+  const input = roots
+    .filter(({ version }) => version > 0n)
+    .map((root) => {
+      const max = spendableMax(root);
+      const wanted = sum((spends.get(root.userId) ?? []).filter(({ amount }) => amount <= max));
+      return { user_id: root.userId, at: root.at, wanted: wanted.toString() };
+    });
+  if (input.length + holds.length + refunded.length === 0) return toAccounts(roots, nothing);
   const { rows } = await tx.query<Loaded>({
     name: "load point accounts",
     text: loadAccountsSql,
-    values: [JSON.stringify(input), holdIds(changes), refundedIds(changes)],
+    values: [JSON.stringify(input), holds, refunded],
   });
   return toAccounts(roots, rows[0] as Loaded);
 }

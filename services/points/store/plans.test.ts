@@ -1,13 +1,13 @@
 import { test } from "vitest";
 import { expectProbes, keepStatistics, setup } from "../testing.ts";
-import { balanceAsOfSql, balanceSql } from "./balances.ts";
+import { balanceAsOfSql, balancesSql } from "./balances.ts";
 import { insertOccurrenceSql, lockDueScheduleSql } from "./change-schedules.ts";
 import { dispatchDueSql, redispatchOverdueSql } from "./dispatch-reservations.ts";
 import { existingTransactionsSql } from "./existing-transactions.ts";
 import { cancelPendingSql, insertReservationsSql, lockReservationSql } from "./insert-reservations.ts";
 import { loadAccountsSql } from "./load-accounts.ts";
 import { affectedUsersSql, lockRootsSql } from "./lock-roots.ts";
-import { lockReservationsSql, markFailedSql, markGrantedSql } from "./settle-reservations.ts";
+import { lockDueReservationsSql, lockReservationsSql, markFailedSql, markGrantedSql } from "./settle-reservations.ts";
 import { statementSql } from "./statement.ts";
 import { usersWithExpiredSql } from "./users-with-expired.ts";
 import { writeLedgerSql } from "./write-ledger.ts";
@@ -49,7 +49,7 @@ const ledgerProbes: Probes = [
   [writeLedgerSql, []],
   [usersWithExpiredSql, ["point_holds_ending", "point_lots_running_out"]],
   [
-    balanceSql,
+    balancesSql,
     ["point_holds_of_user", ...lots, "point_lot_uses_pkey", "point_reservations_to_come", "point_root_pkey"],
   ],
   [
@@ -80,6 +80,7 @@ const reservationProbes: Probes = [
   [dispatchDueSql, ["all of point_reservations_sent", "point_reservations_due"]],
   [redispatchOverdueSql, ["point_reservations_sent"]],
   [lockReservationsSql, [key]],
+  [lockDueReservationsSql, ["point_reservations_due"]],
   [markGrantedSql, [key]],
   [markFailedSql, [key]],
   [lockDueScheduleSql, ["point_schedules_due"]],

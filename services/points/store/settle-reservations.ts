@@ -1,4 +1,4 @@
-/** Statements of the worker that grants reservations. */
+/** Statements that grant reservations. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Tx } from "@todoke/kernel/db";
 import { insertReservationFailedSql } from "../events/reservation-events.ts";
@@ -16,9 +16,11 @@ export interface DueReservation {
   readonly reason: string | null;
 }
 
+const columns = `r.id, r.user_id as "userId", r.point_amount as amount, ${timeSql("r.execute_at")} as "executeAt", r.status,
+       ${timeSql("r.lot_expires_at")} as "expiresAt", r.reason`;
+
 export const lockReservationsSql = `
-select r.id, r.user_id as "userId", r.point_amount as amount, ${timeSql("r.execute_at")} as "executeAt", r.status,
-       ${timeSql("r.lot_expires_at")} as "expiresAt", r.reason
+select ${columns}
   from (select distinct id from unnest($1::uuid[]) as i(id) order by id) i
  cross join lateral (select * from point_reservations r where r.id = i.id limit 1 for update) r`;
 
@@ -30,6 +32,22 @@ export async function lockReservations(tx: Tx, ids: readonly string[]): Promise<
     values: [ids],
   });
   return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** `< 'infinity'` is the condition of the partial index (migrations/0002), so that the planner uses it. */
+export const lockDueReservationsSql = `
+select ${columns} from point_reservations r
+ where r.status = 'PENDING' and r.execute_at <= now() and r.execute_at < 'infinity'
+ order by r.execute_at, r.id limit $1 for update skip locked`;
+
+/** Locks reservations that are due, oldest first, and skips those that another transaction has locked. */
+export async function lockDueReservations(tx: Tx, limit: number): Promise<readonly DueReservation[]> {
+  const { rows } = await tx.query<DueReservation>({
+    name: "lock due reservations",
+    text: lockDueReservationsSql,
+    values: [limit],
+  });
+  return rows;
 }
 
 export interface Granted {
@@ -44,12 +62,13 @@ with granted as materialized (
    cross join lateral (select r.ctid as row from point_reservations r where r.id = g.id limit 1) r
 )
 update point_reservations r
-   set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now()
+   set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now(),
+       sent_at = coalesce(r.sent_at, now()), attempt_count = greatest(r.attempt_count, 1)
   from granted g
- where r.ctid = g.row and r.status in ('PROCESSING', 'FAILED')
+ where r.ctid = g.row and r.status in ('PENDING', 'PROCESSING', 'FAILED')
 returning (extract(epoch from clock_timestamp() - greatest(r.execute_at, r.created_at)) * 1000)::float8 as delay_ms`;
 
-/** Makes the reservations DONE, also FAILED ones. Returns each delay since the reservation was due or, if later, created. */
+/** Makes locked reservations DONE, also FAILED ones. Returns each delay since the reservation was due or, if later, created. */
 export async function markGranted(tx: Tx, granted: readonly Granted[]): Promise<readonly number[]> {
   const { rows } = await tx.query<{ delay_ms: number }>({
     name: "mark granted",

@@ -5,6 +5,7 @@
  * the connection is lost during COMMIT, the caller gets `CommitUnknown`; repeating the call returns the actual result.
  */
 import { randomUUID } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import { afterCommit, type Db, type Tx } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
@@ -72,6 +73,14 @@ export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
     return { ...swept, waiting, ...(oldestMs !== null && { oldestMs }), ...(nextEndMs !== null && { nextEndMs }) };
   }
 
+  const findOfUser = createBatcher<string, readonly FoundTicket[]>({
+    async run(userIds) {
+      const rows = await sql.selectUserTickets(db, [...new Set(userIds)]);
+      const ofUser = Map.groupBy(rows, ({ user_id }) => user_id);
+      return userIds.map((userId) => (ofUser.get(userId) ?? []).flatMap(toFoundTicket));
+    },
+  });
+
   return {
     join: createBatchedJoin({ db, ids, endIfExpired: async (ticketId) => void (await endUnmatchable([ticketId])) }),
     cancel,
@@ -87,7 +96,7 @@ export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
     },
 
     find: async (ticketId) => (await sql.selectTicket(db, ticketId)).flatMap(toFoundTicket)[0],
-    findOfUser: async ({ userId }) => (await sql.selectUserTickets(db, userId)).flatMap(toFoundTicket),
+    findOfUser: ({ userId }) => findOfUser(userId),
 
     async heartbeat(ticketId, heartbeatMs) {
       const row = await sql.updateHeartbeat(db, ticketId, heartbeatMs ?? null);

@@ -54,8 +54,10 @@ local function read(id)
   for name, kind in pairs(kinds) do
     if type(ticket[name]) ~= kind then return nil, raw, 'its record has no ' .. name end
   end
-  local decoded, attributes = pcall(cjson.decode, ticket.attributes)
-  if not decoded or type(attributes) ~= 'table' then return nil, raw, 'its attributes are not a JSON object' end
+  if ticket.attributes ~= '{}' then
+    local decoded, attributes = pcall(cjson.decode, ticket.attributes)
+    if not decoded or type(attributes) ~= 'table' then return nil, raw, 'its attributes are not a JSON object' end
+  end
   if not tonumber(ticket.joined) then return nil, raw, 'its join time is not a number' end
   return ticket, raw
 end
@@ -87,10 +89,14 @@ end
 local function append_end(kind, ...) return redis.call('XADD', ends, '*', 'kind', kind, 'at', now, ...) end
 
 -- The record and the user's entry stay until PostgreSQL has the end, so that the ticket can be found.
-local function finish(ticket, state, entry)
-  dequeue(ticket)
+local function save_end(ticket, state, entry)
   ticket.state, ticket.entry = state, entry
   write(ticket)
+end
+
+local function finish(ticket, state, entry)
+  dequeue(ticket)
+  save_end(ticket, state, entry)
 end
 
 local function cancel(ticket, raw) finish(ticket, 'CANCELLED', append_end('cancelled', 'id', ticket.id, 'ticket', raw)) end
@@ -124,16 +130,19 @@ end
 
 -- Seats are { ticket, raw, team }.
 local function match(match_id, region, terms, seats)
-  local fields = { 'match', match_id, 'region', region, 'terms', terms }
-  for _, seat in ipairs(seats) do
+  local fields, ids = { 'match', match_id, 'region', region, 'terms', terms }, {}
+  for index, seat in ipairs(seats) do
+    ids[index] = seat.ticket.id
     for _, field in ipairs({ 'id', seat.ticket.id, 'team', seat.team, 'ticket', seat.raw }) do
       fields[#fields + 1] = field
     end
   end
   local entry = append_end('match', unpack(fields))
+  redis.call('ZREM', queue, unpack(ids))
+  redis.call('ZREM', deadlines, unpack(ids))
   for _, seat in ipairs(seats) do
     seat.ticket.match = match_id
-    finish(seat.ticket, 'MATCHED', entry)
+    save_end(seat.ticket, 'MATCHED', entry)
   end
 end
 `;

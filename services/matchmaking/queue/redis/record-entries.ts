@@ -9,7 +9,7 @@ import { type Db, getSqlState } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import type { RedisConnection } from "@todoke/redis";
 import { type RecordedEnd, type RecordResult, recordEnds, ticketEndTransaction } from "../record-ends.ts";
-import type { TicketEnd } from "../ticket.ts";
+import type { OpenTicket, TicketEnd } from "../ticket.ts";
 import { keysFor } from "./prelude.ts";
 import { ackEnds } from "./recorder-scripts.ts";
 import { damagedEntry, type EndEntry } from "./ticket-record.ts";
@@ -66,10 +66,18 @@ function isUnstorable(error: unknown): boolean {
 
 function toAck({ id, end, ticketIds }: EndEntry, result: RecordResult | undefined) {
   const hasEnded = (ticketId: string) => result?.kind !== "void" || result.ended.has(ticketId);
+  const users = new Map(ticketsOf(end).map(({ ticketId, userId }) => [ticketId, userId]));
+  const ended = ticketIds.filter(hasEnded);
   return {
     entry: id,
     match: end.kind === "match" ? end.match.matchId : "",
-    ended: ticketIds.filter(hasEnded),
+    ended,
+    users: ended.map((ticketId) => users.get(ticketId) ?? ""),
     waiting: ticketIds.filter((ticketId) => !hasEnded(ticketId)),
   };
+}
+
+function ticketsOf(end: TicketEnd): readonly OpenTicket[] {
+  if (end.kind === "match") return end.match.seats.map(({ ticket }) => ticket);
+  return end.kind === "damaged" ? [] : [end.ticket];
 }

@@ -16,18 +16,49 @@ end
 return claimed`);
 
 /**
- * Argument: for each claimed end, which of its tickets have ended according to PostgreSQL, and which wait again because their
- * match is void. Those keep their join time, unless their user has another ticket by now. Returns how many wait again.
+ * Argument: for each claimed end, which of its tickets have ended according to PostgreSQL, with their users, and which wait again
+ * because their match is void. Those keep their join time, unless their user has another ticket by now. Returns how many wait again.
  * The script is idempotent, also with two processes at once: a ticket that has changed since is left alone.
+ *
+ * Ended tickets are forgotten together and without reading their records, which would be half of the script's time. Of an
+ * unreadable end no users are known: its tickets are read.
  */
 export const ackEnds = script(`
+-- Lua passes some thousand arguments at most.
+local forgotten_max = 1000
+local function forget_owned(ids, owners)
+  if #ids == 0 then return end
+  redis.call('ZREM', queue, unpack(ids))
+  redis.call('ZREM', deadlines, unpack(ids))
+  local freed = {}
+  for index, last in ipairs(redis.call('HMGET', users, unpack(owners))) do
+    if last == ids[index] then freed[#freed + 1] = owners[index] end
+  end
+  if #freed > 0 then redis.call('HDEL', users, unpack(freed)) end
+  redis.call('HDEL', tickets, unpack(ids))
+end
+
 local requeued, entries = 0, {}
 local acked = cjson.decode(ARGV[1])
 for index, each in ipairs(acked) do entries[index] = each.entry end
 redis.call('XACK', ends, 'recorder', unpack(entries))
 redis.call('XDEL', ends, unpack(entries))
+local ids, owners = {}, {}
 for _, each in ipairs(acked) do
-  for _, id in ipairs(each.ended) do forget(id) end
+  for index, id in ipairs(each.ended) do
+    if each.users[index] == '' then
+      forget(id)
+    else
+      ids[#ids + 1], owners[#owners + 1] = id, each.users[index]
+    end
+    if #ids == forgotten_max then
+      forget_owned(ids, owners)
+      ids, owners = {}, {}
+    end
+  end
+end
+forget_owned(ids, owners)
+for _, each in ipairs(acked) do
   for _, id in ipairs(each.waiting) do
     local ticket, raw = read(id)
     if ticket and ticket.state == 'MATCHED' and ticket.match == each.match then

@@ -1,9 +1,9 @@
-import type { Db } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
+import { genericPlan } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { openPostgresQueue } from "../../queue/postgres/index.ts";
 import { duels, mode, ticketRequest } from "../../queue/testing.ts";
-import { lastMatchSql, lastOpponentsSql, ticketEndSql, userTicketEndsSql, waitsSql } from "../ended-tickets.ts";
+import { lastMatchesSql, lastOpponentsSql, ticketEndSql, userTicketEndsSql, waitsSql } from "../ended-tickets.ts";
 import { recordedEndsSql } from "../ends.ts";
 import { openTestDatabase } from "../testing.ts";
 import { joinSql } from "./join-tickets.ts";
@@ -33,19 +33,13 @@ const ends = (n: number) => `
 /** Tens of thousands of rows take a while on a busy machine. */
 const longTimeout = { statementTimeoutMs: 120_000 };
 
-/** The plan of a cached statement, for any parameters. */
-async function genericPlan(db: Db, sql: string): Promise<string> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
-
 /** The only indexes that each statement may use. */
 const probes: readonly (readonly [string, readonly string[]])[] = [
   [joinSql, ["idempotency_keys_pkey", "ticket_of_a_user_once_in_a_mode"]],
   [recordedEndsSql, ["ticket_ends_pkey"]],
   [ticketEndSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_pkey"]],
   [lastOpponentsSql, ["ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
-  [lastMatchSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
+  [lastMatchesSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
   [userTicketEndsSql, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_joined"]],
   [userTicketsSql, ["ticket_of_a_user_once_in_a_mode"]],
   [waitsSql, ["ticket_ends_waits"]],

@@ -82,9 +82,13 @@ const userTicketsMax = 100;
 
 /** `|| ''` keeps the planner from the indexes that begin with the mode. */
 export const userTicketsSql = `
-select ${ticketColumns} from tickets t where t.user_id = $1 order by t.mode || '' limit ${userTicketsMax}`;
+select found.* from unnest($1::text[]) as one(user_id)
+ cross join lateral (select ${ticketColumns} from tickets t where t.user_id = one.user_id
+                      order by t.mode || '' limit ${userTicketsMax}) found`;
 
-export const selectUserTickets = (db: Queryable, userId: string) => read(db, "user tickets", userTicketsSql, [userId]);
+/** The tickets of all these users. */
+export const selectUserTickets = (db: Queryable, userIds: readonly string[]) =>
+  read(db, "user tickets", userTicketsSql, [userIds]);
 
 export const heartbeatSql = `
 update tickets t

@@ -1,31 +1,27 @@
 /**
- * Counts in memory what this process lets through, before the store is asked. It uses the arithmetic of gcra.ts, so one
- * process grants a key at most its quota in any window, also while the store is slow or unavailable.
- *
- * It may be stricter than the store, never laxer: every request of this process is counted here before the store counts it.
- * A refusal by the store refunds nothing, because a refund could let a later request pass that does not fit.
+ * Counts in memory what this process lets through. It uses the arithmetic of gcra.ts, so one process grants a key at most its
+ * quota in any window.
  */
-import { BoundedMap } from "@todoke/http";
-import { decide, toPace } from "./gcra.ts";
-import type { Item, LimitDecision } from "./index.ts";
+import { BoundedMap } from "../bounded-map.ts";
+import { decide, type LimitDecision, type LimitItem, toPace } from "./gcra.ts";
 
 export class LocalBuckets {
   /** By key, in microseconds of performance.now(). */
   readonly #usedUntil: BoundedMap<string, number>;
 
-  /** Past `keysMax` the least recently used key is dropped; the store still counts it. */
+  /** Past `keysMax` the least recently used key is dropped, and starts again as an unused one. */
   constructor({ keysMax = 100_000 } = {}) {
     this.#usedUntil = new BoundedMap(keysMax);
   }
 
   /** Returns the refusal of these items, or undefined if they fit. Counts nothing. */
-  refusal(items: readonly Item[]): LimitDecision | undefined {
+  refusal(items: readonly LimitItem[]): LimitDecision | undefined {
     const decision = decide(items, this.#ahead(items, nowUs()));
     return decision.granted ? undefined : decision;
   }
 
   /** Counts the items, all or none. Synchronous, so that concurrent requests are counted one after the other. */
-  take(items: readonly Item[]): LimitDecision {
+  take(items: readonly LimitItem[]): LimitDecision {
     const now = nowUs();
     const ahead = this.#ahead(items, now);
     const decision = decide(items, ahead);
@@ -35,7 +31,7 @@ export class LocalBuckets {
     return decision;
   }
 
-  #ahead(items: readonly Item[], now: number): readonly number[] {
+  #ahead(items: readonly LimitItem[], now: number): readonly number[] {
     return items.map(({ key }) => Math.max(0, (this.#usedUntil.get(key) ?? 0) - now));
   }
 }

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Policy } from "../config.ts";
-import { burstSize, decide, toPace } from "./gcra.ts";
+import { burstSize, decide, type LimitPolicy, toPace } from "./gcra.ts";
 
 const policies = fc.record({
   name: fc.constant("read"),
@@ -10,7 +9,7 @@ const policies = fc.record({
 });
 
 /** What a store does, with a clock that we move: the times (microseconds) at which units were granted. */
-function grantedTimes(policy: Policy, asked: readonly { afterUs: number; units: number }[]): number[] {
+function grantedTimes(policy: LimitPolicy, asked: readonly { afterUs: number; units: number }[]): number[] {
   const { eachUs } = toPace(policy);
   const times: number[] = [];
   let now = 0;

@@ -6,8 +6,38 @@
  * and (n - 1) * eachUs < window + slack = quota * eachUs. So n is at most the quota in any window, not only in those that
  * begin on the minute. The price: a third of the quota and one more are available at once, the rest as time goes by.
  */
-import type { Policy } from "../config.ts";
-import type { Item, LimitDecision } from "./index.ts";
+
+export interface LimitPolicy {
+  /** Its name in the RateLimit headers. */
+  readonly name: string;
+  readonly quota: number;
+  readonly windowMs: number;
+}
+
+/** Units taken from one key. A key belongs to one policy and occurs once in a request. */
+export interface LimitItem {
+  readonly key: string;
+  readonly units: number;
+  readonly policy: LimitPolicy;
+}
+
+/** The state of one item after its request was granted or refused. */
+export interface LimitResult {
+  readonly item: LimitItem;
+  readonly fits: boolean;
+  /** Units that are available at once. */
+  readonly remaining: number;
+  /** Time until the key is unused. */
+  readonly resetMs: number;
+  /** Time until a refused item would fit; 0 if it fits. */
+  readonly waitMs: number;
+}
+
+export interface LimitDecision {
+  readonly granted: boolean;
+  /** All items if granted, else those that did not fit. */
+  readonly results: readonly LimitResult[];
+}
 
 /** Whole microseconds, which all stores count exactly. */
 export interface Pace {
@@ -15,20 +45,20 @@ export interface Pace {
   readonly slackUs: number;
 }
 
-export function toPace({ quota, windowMs }: Policy): Pace {
+export function toPace({ quota, windowMs }: LimitPolicy): Pace {
   const slackUs = windowMs * 500;
   return { eachUs: Math.ceil((windowMs * 1_000 + slackUs) / quota), slackUs };
 }
 
 /** Units that an unused key grants at once. A request for more could never be granted. */
-export const burstSize = (policy: Policy): number => unitsLeft(0, toPace(policy));
+export const burstSize = (policy: LimitPolicy): number => unitsLeft(0, toPace(policy));
 
 function unitsLeft(aheadUs: number, { eachUs, slackUs }: Pace): number {
   return aheadUs > slackUs ? 0 : Math.floor((slackUs - aheadUs) / eachUs) + 1;
 }
 
 /** `aheadUs` is how far each item's key was ahead of the clock before the request. */
-export function decide(items: readonly Item[], aheadUs: readonly number[]): LimitDecision {
+export function decide(items: readonly LimitItem[], aheadUs: readonly number[]): LimitDecision {
   const all = items.map((item, index) => ({ item, pace: toPace(item.policy), ahead: aheadUs[index] ?? 0 }));
   const excessUs = ({ item, pace, ahead }: (typeof all)[number]) =>
     ahead + (item.units - 1) * pace.eachUs - pace.slackUs;

@@ -1,12 +1,10 @@
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import type { Policy } from "../config.ts";
-import { burstSize } from "./gcra.ts";
-import type { Item } from "./index.ts";
+import { burstSize, type LimitItem, type LimitPolicy } from "./gcra.ts";
 import { LocalBuckets } from "./local-buckets.ts";
 
 const policy = { name: "read", quota: 600, windowMs: 60_000 };
-const item = (key: string, units = 1, of: Policy = policy): Item => ({ key, units, policy: of });
+const item = (key: string, units = 1, of: LimitPolicy = policy): LimitItem => ({ key, units, policy: of });
 
 afterEach(() => void vi.restoreAllMocks());
 

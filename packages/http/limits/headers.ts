@@ -5,13 +5,12 @@
  */
 import type { Problem } from "@todoke/kernel/problem";
 import type { FastifyReply } from "fastify";
-import type { Policy } from "../config.ts";
 import { rateLimited } from "../problems.ts";
-import type { LimitDecision, LimitResult } from "./index.ts";
+import type { LimitDecision, LimitPolicy, LimitResult } from "./gcra.ts";
 
 const toSeconds = (ms: number): number => Math.ceil(ms / 1_000);
 
-const formatPolicy = ({ name, quota, windowMs }: Policy) => `"${name}";q=${quota};w=${toSeconds(windowMs)}`;
+const formatPolicy = ({ name, quota, windowMs }: LimitPolicy) => `"${name}";q=${quota};w=${toSeconds(windowMs)}`;
 const formatResult = ({ item, remaining, resetMs }: LimitResult) =>
   `"${item.policy.name}";r=${remaining};t=${toSeconds(resetMs)}`;
 

@@ -1,0 +1,54 @@
+/** What every service has for staff: routes, the worker of batches, and the samples of the console. */
+import type { MetricData } from "@opentelemetry/sdk-metrics";
+import type { HttpApp } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
+import type { Runtime } from "./runtime.ts";
+import {
+  batchesTable,
+  type OverviewSource,
+  overviewReader,
+  type StaffRouteDeps,
+  staffRoutes,
+  startBatchWorker,
+  startSampler,
+} from "./staff/index.ts";
+
+/** Registers the routes, once. */
+export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
+
+/** What the routes read, for a gateway that answers for itself too. */
+export interface StaffReads extends Pick<StaffRouteDeps, "service" | "reads" | "deadLetters"> {
+  readonly overview: ReturnType<typeof overviewReader>;
+}
+
+export interface StaffParts extends Pick<OverviewSource, "health" | "delays" | "needs"> {
+  readonly app: HttpApp;
+  readonly reads: Db;
+  readonly deadLetters: readonly DeadLetters[];
+}
+
+export function createServeStaff(runtime: Runtime, { app, reads, deadLetters, ...more }: StaffParts): ServeStaff {
+  const { name: service, db, wakeups, topicOf } = runtime;
+  const wake = (table: string) => wakeups.signal(topicOf(table));
+  return (options) => {
+    const overview = overviewReader({ service, reads, deadLetters, ...more });
+    const wakeBatches = () => wake(batchesTable);
+    staffRoutes({ ...options, app, service, db, reads, deadLetters, onChanged: wake, wakeBatches }, overview);
+    return { service, reads, deadLetters, overview };
+  };
+}
+
+export interface StaffWork {
+  readonly deadLetters: readonly DeadLetters[];
+  /** All metrics of this process; undefined if it has none. */
+  readonly collect: (() => Promise<readonly MetricData[]>) | undefined;
+}
+
+export function startStaffWork(runtime: Runtime, { deadLetters, collect }: StaffWork): void {
+  const { name: service, db, wakeups, topicOf, onError, use } = runtime;
+  const hasGauges = runtime.hasRole("maintenance");
+  const onChanged = (table: string) => wakeups.signal(topicOf(table));
+  if (hasGauges) use(startBatchWorker({ db, deadLetters, wakeups, topic: topicOf(batchesTable), onChanged, onError }));
+  if (collect) use(startSampler({ service, db, deadLetters, hasGauges, collect, onError }));
+}
