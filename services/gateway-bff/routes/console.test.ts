@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { consoleRoutes } from "./console.ts";
 
 async function startApp() {
-  const app = await buildHttpApp({ name: "gateway-bff", log: false });
+  const app = await buildHttpApp({ title: "Gateway", version: "1", log: { level: "silent" } });
   consoleRoutes(app);
   await app.ready();
   return app;
