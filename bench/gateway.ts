@@ -30,6 +30,10 @@ export async function gatewayReads(postgresUrl: string, { quick = false } = {}):
   const key = newSigningKey("bench");
   const common = {
     DATABASE_URL: database.url,
+    // Nothing happens that a worker would do.
+    ...Object.fromEntries(
+      ["ACCOUNT", "ENTITLEMENT", "MATCHMAKING", "NOTIFICATION", "POINTS"].map((n) => [`${n}_ROLES`, "api"]),
+    ),
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
   const running: Service[] = [];

@@ -25,6 +25,7 @@ import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
 import type { BusRequest } from "@todoke/service";
 import { servicesDatabase } from "@todoke/service/testing";
+import type { ApiDocument } from "./api-faults.ts";
 
 const services = { account, entitlement, matchmaking, notification, orders, points, "gateway-bff": gateway } as const;
 export type ServiceName = keyof typeof services;
@@ -142,6 +143,15 @@ export async function startAll({ gateways = 1, settings = {}, openBus = oneMemor
     openSession: (user: User) => openSession(t.db, user),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The API document of each service, by its name. */
+export async function readDocuments({ running }: { readonly running: readonly RunningService[] }) {
+  const read = async ({ name, url }: RunningService) => {
+    const path = name === "gateway-bff" ? "/openapi/gateway-bff.json" : "/openapi.json";
+    return [name, (await (await fetch(url + path)).json()) as ApiDocument] as const;
+  };
+  return Object.fromEntries(await Promise.all(running.map(read)));
 }
 
 export interface User {

@@ -1,28 +1,202 @@
-/** The API documents of all services, as clients and the reference page get them. */
-import { expect, test } from "vitest";
-import { startAll } from "./all-services.ts";
+/** The API documents of all services, as clients and the reference page get them, and how services keep to them. */
+import { globSync, readFileSync } from "node:fs";
+import { aggregateKeyOf, decodeEvent, type EventType, formatEvent } from "@todoke/contracts";
+import { type Example, exampleOf } from "@todoke/contracts/api";
+import { asyncApiText } from "@todoke/contracts/asyncapi";
+import { type Envelope, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { problemsIn } from "../scripts/docs/catalogues.ts";
+import { readDocuments, startAll } from "./all-services.ts";
+import { runExamples, withoutExample } from "./api-examples.ts";
 import { type ApiDocument, apiFaults } from "./api-faults.ts";
 
-test("every operation of every service has a tag, a title and named bodies, and one name is one thing", async () => {
+const published: Envelope[] = [];
+
+/** A bus that remembers what is published. */
+function recordingBus() {
+  const broker = new MemoryBroker();
+  return async () => {
+    const bus = memoryBus(broker);
+    const publish = bus.publish.bind(bus);
+    return Object.assign(bus, {
+      publish: (events: readonly Envelope[]) => {
+        published.push(...events);
+        return publish(events);
+      },
+    });
+  };
+}
+
+let all: Awaited<ReturnType<typeof startAll>>;
+let documents: Readonly<Record<string, ApiDocument>>;
+let merged: ApiDocument;
+let sent: ReadonlyMap<string, Example>;
+
+beforeAll(async () => {
   // In development the operators' routes are in the documents too.
-  await using all = await startAll({ settings: { TODOKE_DEV: "true" } });
-  const read = async (url: string) => (await fetch(`${url}/openapi.json`)).json() as Promise<ApiDocument>;
-  const documents = Object.fromEntries(
-    await Promise.all(all.running.map(async ({ name, url }) => [name, await read(url)] as const)),
-  );
+  all = await startAll({ settings: { TODOKE_DEV: "true" }, openBus: recordingBus() });
+  documents = await readDocuments(all);
+  merged = (await (await fetch(`${all.gateways[0]}/openapi.json`)).json()) as ApiDocument;
+  sent = await runExamples(all, documents);
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+const operationsOf = (document: ApiDocument | undefined) =>
+  Object.values(document?.paths ?? {}).flatMap((item) => Object.values(item));
+const idsOf = (document: ApiDocument | undefined) => operationsOf(document).map(({ operationId = "" }) => operationId);
+
+test("every operation of every service has a tag, a title and named bodies, and one name is one thing", () => {
   expect(Object.keys(documents)).toHaveLength(7);
   expect(apiFaults(documents)).toEqual([]);
 
   // What the gateway passes on unchanged is described by the service, under the same operationId.
-  const operations = (name: string) =>
-    Object.values(documents[name]?.paths ?? {}).flatMap((item) => Object.values(item));
-  const ids = all.running.filter(({ name }) => name !== "gateway-bff").flatMap(({ name }) => operations(name));
-  const passedOn = operations("gateway-bff").filter(({ responses }) =>
+  const ids = Object.entries(documents).flatMap(([name, document]) => (name === "gateway-bff" ? [] : idsOf(document)));
+  const passedOn = operationsOf(documents["gateway-bff"]).filter(({ responses }) =>
     JSON.stringify(responses).includes("#/components/schemas/ServiceResponse"),
   );
   expect(passedOn.length).toBeGreaterThan(10);
-  for (const { operationId } of passedOn) expect(ids.map((each) => each.operationId)).toContain(operationId);
+  for (const { operationId } of passedOn) expect(ids).toContain(operationId);
 });
+
+test("the gateway has one document with every operation of all services, each under an id of its own", () => {
+  expect(apiFaults({ merged })).toEqual([]);
+  const ids = idsOf(merged);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(new Set(Object.values(documents).flatMap(idsOf))).toEqual(new Set(ids));
+  // What the gateway passes on is described as the service describes it.
+  expect(JSON.stringify(merged.paths["/v1/points/users/{user_id}/balance"])).not.toContain("ServiceResponse");
+  expect(merged.paths["/v1/points/users/{user_id}/balance"]?.get).toMatchObject({
+    servers: [{ url: "/" }, { url: expect.stringMatching(/^http:/) }],
+    security: [{ cookie: [] }, { session: [] }, { apiKey: ["read"] }],
+  });
+  for (const operation of operationsOf(merged)) {
+    const [sample] = operation["x-codeSamples"] ?? [];
+    expect(sample).toMatchObject({ label: "curl", source: expect.stringMatching(/^curl /) });
+  }
+});
+
+test("every operation has an example, and a service returns what the example shows", () => {
+  const ids = idsOf(merged).filter((id) => !withoutExample.has(id));
+  expect(ids.filter((id) => !exampleOf(id))).toEqual([]);
+  const faults = ids.flatMap((id) => {
+    const [now, example] = [sent.get(id), exampleOf(id)];
+    if (!now || !example) return [`${id} is not sent`];
+    return now.status === example.status
+      ? typeFaults(now.response, example.response, id)
+      : [`${id} has status ${now.status}`];
+  });
+  expect(faults).toEqual([]);
+});
+
+test("examples, and what services return, match the schemas", () => {
+  const validate = validator({ components: merged.components });
+  const faults = operationsOf(merged).flatMap(({ operationId = "", requestBody, responses = {} }) =>
+    [exampleOf(operationId), sent.get(operationId)].flatMap((example) => {
+      if (!example) return [];
+      const bodySchema = requestBody?.content["application/json"]?.schema;
+      const response = responses[example.status]?.content ?? {};
+      const [schema] = Object.values(response).map((media) => media.schema);
+      return [
+        ...(example.request.body === undefined ? [] : validate(bodySchema, example.request.body)),
+        ...(example.response === undefined ? [] : validate(schema, example.response)),
+      ].map((fault) => `${operationId}: ${fault}`);
+    }),
+  );
+  expect(faults).toEqual([]);
+  expect(validate({ $ref: "#/components/schemas/Entitlement" }, { status: "ACTIVE" })).not.toEqual([]);
+});
+
+/** Problems that an operator gets from the command line, or that say that a request reached no operation. */
+const ofNoOperation = new Set([
+  "bad-request",
+  "debug-closed",
+  "headers-too-large",
+  "internal",
+  "malformed-http",
+  "malformed-url",
+  "method-not-allowed",
+  "not-found",
+  "order-in-hand",
+  "order-not-unresolved",
+  "order-window-open",
+  "request-timeout",
+  "too-many-in-flight",
+  "unknown-host",
+]);
+
+test("every problem of the catalogues is named by an operation that can return it", () => {
+  const root = new URL("..", import.meta.url).pathname;
+  const sources = globSync(["{services,packages}/*/problems.ts", "packages/kernel/{batcher,idempotency}/*.ts"], {
+    cwd: root,
+  });
+  const codes = sources.flatMap((path) => problemsIn(readFileSync(root + path, "utf8")).map(({ code = "" }) => code));
+  const text = JSON.stringify(merged.components.schemas);
+  const missing = codes.filter((code) => !ofNoOperation.has(code) && !text.includes(`{"const":"${code}"}`));
+  expect(codes.length).toBeGreaterThan(80);
+  expect(missing).toEqual([]);
+});
+
+test("published events have the payloads, headers and aggregate keys of the AsyncAPI document", () => {
+  const document = JSON.parse(asyncApiText());
+  const validate = validator({ components: document.components });
+  const faults = published.flatMap(({ eventType, payload, subject, aggregateKey, occurredAt, headers }) => {
+    const type = eventType as EventType;
+    const fields = formatEvent(type, decodeEvent(type, payload)) as Readonly<Record<string, unknown>>;
+    const message = document.components.messages[type];
+    const [channel] = Object.values<{ address: string; messages: object }>(document.channels).filter(
+      ({ messages }) => type in messages,
+    );
+    return [
+      ...validate(message.payload, fields),
+      ...validate(
+        { $ref: "#/components/schemas/EventHeaders" },
+        { event_type: type, aggregate_key: aggregateKey, occurred_at: occurredAt, ...headers },
+      ),
+      ...(channel?.address === subject ? [] : [`is published on ${subject}`]),
+      ...(aggregateKeyOf(type, fields) === aggregateKey ? [] : [`has the aggregate key ${aggregateKey}`]),
+    ].map((fault) => `${type} ${fault}`);
+  });
+  expect(new Set(published.map(({ eventType }) => eventType)).size).toBeGreaterThan(10);
+  expect(faults).toEqual([]);
+});
+
+/** Returns the faults of a value. No object may have a property that its schema does not name. */
+function validator(root: object) {
+  const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: false }));
+  ajv.addSchema(closed(root) as object, "root");
+  return (schema: object | undefined, value: unknown): string[] => {
+    const text = JSON.stringify(closed(schema ?? false)).replaceAll('"#/', '"root#/');
+    const check = ajv.compile(JSON.parse(text));
+    return check(value) ? [] : (check.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+  };
+}
+
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed);
+  if (typeof value !== "object" || value === null) return value;
+  const copy = Object.fromEntries(Object.entries(value).map(([key, each]) => [key, closed(each)]));
+  const isObject = "properties" in copy && copy.type === "object" && !("allOf" in copy);
+  return isObject && !("additionalProperties" in copy) ? { ...copy, additionalProperties: false } : copy;
+}
+
+/** Where two JSON values have different types. A property that only one of them has is optional: its schema says so. */
+function typeFaults(now: unknown, example: unknown, path: string): string[] {
+  const kind = (value: unknown) => (Array.isArray(value) ? "array" : typeof value);
+  if (now === null || example === null) return [];
+  if (kind(now) !== kind(example)) return [`${path} is ${kind(now)}, in the example ${kind(example)}`];
+  if (Array.isArray(now))
+    return now.length > 0 && (example as unknown[]).length > 0
+      ? typeFaults(now[0], (example as unknown[])[0], `${path}[0]`)
+      : [];
+  if (typeof now !== "object" || now === null) return [];
+  return Object.entries(now).flatMap(([key, value]) =>
+    Object.hasOwn(example as object, key)
+      ? typeFaults(value, (example as Record<string, unknown>)[key], `${path}.${key}`)
+      : [],
+  );
+}
 
 /** The operation whose response each part of a profile has. */
 const partOperations = {
@@ -36,14 +210,10 @@ const partOperations = {
 } as const;
 
 test("the fields that a client may pick of a profile are those of the services' responses", async () => {
-  await using all = await startAll();
   const token = await all.openSession(await all.createUser("player"));
   for (const [part, [service, operationId]] of Object.entries(partOperations)) {
-    const { url = "" } = all.running.find(({ name }) => name === service) ?? {};
-    const { paths, components } = (await (await fetch(`${url}/openapi.json`)).json()) as ApiDocument;
-    const operation = Object.values(paths)
-      .flatMap((item) => Object.values(item))
-      .find((each) => each.operationId === operationId);
+    const { components } = documents[service] as ApiDocument;
+    const operation = operationsOf(documents[service]).find((each) => each.operationId === operationId);
     const ref = String(operation?.responses?.[200]?.content?.["application/json"]?.schema?.$ref);
     const { properties = {} } = components.schemas?.[ref.split("/").at(-1) ?? ""] ?? {};
     const refused = await fetch(`${all.gateways[0]}/v1/me/profile?fields=${part}.nothing`, {
@@ -97,7 +267,15 @@ const faults: readonly (readonly [fault: string, put: (document: Good) => unknow
   ],
   [
     "GET /things/{thing_id} has an error response that is no named component: 404",
-    (its) => Object.assign(get(its).responses, { 404: { ...its.components.responses.Problem } }),
+    (its) => Object.assign(get(its).responses, { 404: { description: "It is not there." } }),
+  ],
+  [
+    "GET /things/{thing_id} has a body of application/problem+json that is no named component",
+    (its) => {
+      const schema = { oneOf: [{ type: "object" }] };
+      const content = { "application/problem+json": { schema } };
+      Object.assign(get(its).responses, { 404: { description: "It is not there.", content } });
+    },
   ],
   ["GET /things/{thing_id} does not describe its success", (its) => Reflect.deleteProperty(get(its).responses, "200")],
   ["#/components/schemas/Problem names nothing", (its) => Reflect.deleteProperty(its.components.schemas, "Problem")],

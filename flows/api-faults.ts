@@ -14,10 +14,17 @@ interface Operation {
   readonly parameters?: readonly Json[];
   readonly security?: readonly Json[];
   readonly requestBody?: { readonly content: Content };
+  readonly "x-codeSamples"?: readonly { readonly label: string; readonly source: string }[];
   readonly responses?: Readonly<Record<string, { readonly description?: string; readonly content?: Content } & Json>>;
 }
 
 type Content = Readonly<Record<string, { readonly schema?: Json }>>;
+
+/** One named component, or a choice of several. */
+function isNamed({ $ref, oneOf }: Json = {}, kind = "schemas"): boolean {
+  const refs = Array.isArray(oneOf) ? oneOf.map((each: Json) => each.$ref) : [$ref];
+  return refs.length > 0 && refs.every((ref) => String(ref).startsWith(`#/components/${kind}/`));
+}
 
 export interface ApiDocument {
   readonly openapi: string;
@@ -79,10 +86,10 @@ function operationFaults(operation: Operation, { tags = [], components }: ApiDoc
     ...(isTitle(summary) ? [] : [`has no short title as its summary: ${summary}`]),
     ...(isSentence(description) ? [] : [`is not described in sentences: ${description}`]),
     ...bodies
-      .filter(([, { schema }]) => !String(schema?.$ref).startsWith("#/components/schemas/"))
+      .filter(([, { schema }]) => !isNamed(schema))
       .map(([type]) => `has a body of ${type} that is no named component`),
     ...errors
-      .filter(([, { $ref }]) => !String($ref).startsWith("#/components/responses/"))
+      .filter(([, { $ref, content = {} }]) => !isNamed({ $ref }, "responses") && Object.keys(content).length === 0)
       .map(([status]) => `has an error response that is no named component: ${status}`),
     ...(Object.keys(responses).some((status) => /^[23]/.test(status)) ? [] : ["does not describe its success"]),
     ...Object.entries(responses)

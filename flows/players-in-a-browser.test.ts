@@ -1,7 +1,9 @@
+import type * as Client from "@todoke/client";
 import { externalProvider } from "@todoke/identity/testing";
 import type { BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findBrowser, type OpenBrowser, openBrowser } from "./browser.ts";
+import { bundleClient } from "./client-bundle.ts";
 import { type LocalSetup, loginSettings, startLocalSetup } from "./local-setup.ts";
 import { confirmLogout, logIn as logInAt } from "./provider-pages.ts";
 
@@ -241,10 +243,35 @@ inBrowser("the page loads nothing from other origins, and one API reference show
   };
   await expect.poll(ready).toBe(6);
   await page.goto(`${setup.origin}/docs`);
-  await page.getByText("Todoke gateway-bff").first().waitFor();
+  await page.getByText("All operations of").first().waitFor();
   expect([...asked]).toEqual([setup.origin]);
   for (const name of ["account", "entitlement", "notification", "matchmaking", "points"]) {
     expect((await fetchInPage(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
   }
   await person.close();
+});
+
+inBrowser("the client works in a page by its cookie: it reads, changes, and follows the inbox", async () => {
+  await using person = await browser.person();
+  const page = await logIn(person, "alice");
+  await page.evaluate(await bundleClient());
+  const result = await page.evaluate(async () => {
+    const { createClient } = (globalThis as unknown as { todokeClient: typeof Client }).todokeClient;
+    const { origin } = (globalThis as unknown as { location: { origin: string } }).location;
+    const todoke = createClient({ gateway: origin });
+    const { user_id } = await todoke.gateway.getMe();
+    const { balance } = await todoke.points.getBalance({ user_id });
+    const joined = await todoke.matchmaking.join("squad", { attributes: { skill: 1 } });
+    const { last_event_id } = await todoke.inbox.list();
+    const { ticket_id, status } = await todoke.matchmaking.cancelTicket({ ticket_id: joined.ticket_id });
+    const leave = new AbortController();
+    const states: string[] = [];
+    const onState = (state: string) => {
+      states.push(state);
+      leave.abort();
+    };
+    for await (const _ of todoke.inbox.follow({ after: last_event_id, signal: leave.signal, onState })) break;
+    return { type: typeof balance, isOwn: ticket_id === joined.ticket_id, status, states };
+  });
+  expect(result).toEqual({ type: "bigint", isOwn: true, status: "CANCELLED", states: ["live", "ended"] });
 });

@@ -50,6 +50,7 @@ test("the rule about claim columns knows every claimed table", () => {
 const packages: readonly Package[] = [
   ["kernel", "@todoke/kernel/db", "@todoke/kernel/bus"],
   ["contracts", "@todoke/contracts"],
+  ["client", "@todoke/client"],
   ["engines", "@todoke/engines"],
   ["identity", "@todoke/identity"],
   ["http", "@todoke/http"],
@@ -77,6 +78,9 @@ test.each([
   ["packages/kernel/db/index.ts", '"@todoke/http"', "kernel imports nothing of ours"],
   ["packages/kernel/db/index.ts", '"@todoke/contracts"', "kernel imports nothing of ours"],
   ["packages/contracts/index.ts", '"@todoke/kernel/db"', "contracts imports nothing of ours"],
+  ["packages/client/index.ts", '"@todoke/contracts"', "client imports nothing of ours"],
+  ["packages/client/index.ts", '"openapi-fetch"', "packages/client imports no package"],
+  ["packages/client/webhooks.ts", '"node:crypto"', "only the log-in of programs imports node:*"],
   ["packages/engines/index.ts", '"@todoke/kernel/db"', "engines imports nothing of ours"],
   [
     "packages/kernel/testing/index.ts",

@@ -1,19 +1,22 @@
 /**
  * Checks the event schemas. `npm run check` fails if the committed state must not be released; `npm run generate` updates gen/
- * and proto/baseline.binpb after a change of the .proto files, unless the change breaks compatibility. Needs no network.
+ * (code, and asyncapi.json) and proto/baseline.binpb after a change of the .proto files, unless the change breaks compatibility. Needs no network.
  *
  * The baseline is the contract as last generated. Changes are compared with it, because events of the old shape are still in
  * streams, outboxes and dead-letter tables, and today's build must read them.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createFileRegistry, type DescMessage, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { asyncApiDocument } from "./asyncapi.ts";
 
 const baseline = "proto/baseline.binpb";
+/** The same with the comments, which asyncapi.json has. */
+const commented = "commented.binpb";
 
 /** A program in tools/, installed by `npm test` or `npm ci --prefix tools`. */
 const tool = (name: string): string => fileURLToPath(new URL(`../../tools/node_modules/.bin/${name}`, import.meta.url));
@@ -63,6 +66,12 @@ function generateInto(folder: string): void {
   mkdirSync(join(folder, "proto"));
   buf("generate", "--template", JSON.stringify(generation), "--output", folder);
   buf("build", "--exclude-source-info", "--output", join(folder, baseline));
+  buf("build", "--output", join(folder, commented));
+  writeFileSync(
+    join(folder, "gen/asyncapi.json"),
+    `${JSON.stringify(asyncApiDocument(registry(join(folder, commented))), null, 2)}\n`,
+  );
+  rmSync(join(folder, commented));
 }
 
 /** buf allows an added required field, but old events lack it and would no longer decode. */

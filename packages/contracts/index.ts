@@ -47,29 +47,41 @@ export { eventBytesMax } from "./encoder.ts";
 export { EventNotDecodable, EventNotEncodable } from "./errors.ts";
 export { formatTimestamp } from "./timestamp.ts";
 
-/** All events, with the subject that each is published on. */
+/** All events, each with its subject and its aggregate key: fields of the event, joined as written here. */
 export const events = {
-  EntitlementGranted: { schema: EntitlementGrantedSchema, subject: "entitlement.events" },
-  EntitlementRevoked: { schema: EntitlementRevokedSchema, subject: "entitlement.events" },
-  EntitlementExpired: { schema: EntitlementExpiredSchema, subject: "entitlement.events" },
-  AccountCreated: { schema: AccountCreatedSchema, subject: "account.events" },
-  AccountSuspended: { schema: AccountSuspendedSchema, subject: "account.events" },
-  AccountReinstated: { schema: AccountReinstatedSchema, subject: "account.events" },
-  AccountRolesChanged: { schema: AccountRolesChangedSchema, subject: "account.events" },
-  AccountDeleted: { schema: AccountDeletedSchema, subject: "account.events" },
-  MatchMade: { schema: MatchMadeSchema, subject: "matchmaking.events" },
-  TicketExpired: { schema: TicketExpiredSchema, subject: "matchmaking.events" },
-  PointsGranted: { schema: PointsGrantedSchema, subject: "points.events" },
-  PointsSpent: { schema: PointsSpentSchema, subject: "points.events" },
-  PointsExpired: { schema: PointsExpiredSchema, subject: "points.events" },
-  PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events" },
+  EntitlementGranted: {
+    schema: EntitlementGrantedSchema,
+    subject: "entitlement.events",
+    key: "user_id/stock_keeping_unit",
+  },
+  EntitlementRevoked: {
+    schema: EntitlementRevokedSchema,
+    subject: "entitlement.events",
+    key: "user_id/stock_keeping_unit",
+  },
+  EntitlementExpired: {
+    schema: EntitlementExpiredSchema,
+    subject: "entitlement.events",
+    key: "user_id/stock_keeping_unit",
+  },
+  AccountCreated: { schema: AccountCreatedSchema, subject: "account.events", key: "user_id" },
+  AccountSuspended: { schema: AccountSuspendedSchema, subject: "account.events", key: "user_id" },
+  AccountReinstated: { schema: AccountReinstatedSchema, subject: "account.events", key: "user_id" },
+  AccountRolesChanged: { schema: AccountRolesChangedSchema, subject: "account.events", key: "user_id" },
+  AccountDeleted: { schema: AccountDeletedSchema, subject: "account.events", key: "user_id" },
+  MatchMade: { schema: MatchMadeSchema, subject: "matchmaking.events", key: "match_id" },
+  TicketExpired: { schema: TicketExpiredSchema, subject: "matchmaking.events", key: "ticket_id" },
+  PointsGranted: { schema: PointsGrantedSchema, subject: "points.events", key: "user_id" },
+  PointsSpent: { schema: PointsSpentSchema, subject: "points.events", key: "user_id" },
+  PointsExpired: { schema: PointsExpiredSchema, subject: "points.events", key: "user_id" },
+  PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events", key: "reservation_id" },
   // Internal to the points service: its scheduler tells its worker what is due.
-  PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations" },
-  OrderAccepted: { schema: OrderAcceptedSchema, subject: "orders.events" },
-  OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events" },
-  OrderFailed: { schema: OrderFailedSchema, subject: "orders.events" },
-  OrderUnresolved: { schema: OrderUnresolvedSchema, subject: "orders.events" },
-  OrderFilled: { schema: OrderFilledSchema, subject: "orders.events" },
+  PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations", key: "reservation_id" },
+  OrderAccepted: { schema: OrderAcceptedSchema, subject: "orders.events", key: "client_order_id" },
+  OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events", key: "client_order_id" },
+  OrderFailed: { schema: OrderFailedSchema, subject: "orders.events", key: "client_order_id" },
+  OrderUnresolved: { schema: OrderUnresolvedSchema, subject: "orders.events", key: "client_order_id" },
+  OrderFilled: { schema: OrderFilledSchema, subject: "orders.events", key: "client_order_id" },
 } as const;
 
 export type EventType = keyof typeof events;
@@ -123,6 +135,10 @@ export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint
 /** The event as JSON, with the names of an outbox row. 64-bit numbers are strings, because JSON readers round them. */
 export const formatEvent = <Type extends EventType>(eventType: Type, event: Event<Type>): JsonValue =>
   toJson(events[eventType].schema, event, { useProtoFieldName: true });
+
+/** The aggregate key of an event with these fields. */
+export const aggregateKeyOf = (type: EventType, fields: Readonly<Record<string, unknown>>): string =>
+  events[type].key.replace(/\w+/g, (name) => String(fields[name]));
 
 const unknownType = (eventType: string) => ({
   eventType,

@@ -45,6 +45,10 @@ export const startEngine = (name: EngineName, options: EngineOptions = {}): Prom
 export const startSentinel = (primary: WatchedPrimary, options: EngineOptions = {}): Promise<Engine> =>
   startInstalled(sentinel(primary), options);
 
+/** Starts a private PostgreSQL from this binary `postgres`, such as one of another version. */
+export const startPostgresFrom = (file: string, options: EngineOptions = {}): Promise<Engine> =>
+  startPrivateEngine(postgres, { file, origin: file }, options);
+
 async function startInstalled(driver: EngineDriver<ServerName>, options: EngineOptions): Promise<Engine> {
   const binary = await driver.findBinary();
   if (binary instanceof EngineNotFound) throw new Error(`${driver.name}: ${binary.message}`);

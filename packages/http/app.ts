@@ -51,8 +51,10 @@ export interface HttpAppOptions {
   readonly bounds?: Partial<ConnectionBounds>;
   /** Which Host headers are accepted; all by default. */
   readonly isOurHost?: IsOurHost;
-  /** Whether /openapi.json is served; true by default. */
+  /** Whether the API document is served; true by default. */
   readonly openapi?: boolean;
+  /** Where it is served; `/openapi.json` by default. */
+  readonly openapiPath?: `/${string}`;
 }
 
 export type HttpApp = FastifyInstance<

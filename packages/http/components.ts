@@ -3,6 +3,7 @@
  * routes keep their whole schemas, so that validators and serializers are compiled as if it had no name.
  */
 import { isDeepStrictEqual } from "node:util";
+import type { ProblemKind } from "@todoke/kernel/problem";
 
 type Node = Record<string, unknown>;
 
@@ -69,6 +70,23 @@ export class Components {
     return refTo("responses", name);
   }
 
+  /** A `$ref` for a Problem with the code of this kind. */
+  problem({ code, status, title }: ProblemKind): unknown {
+    const example = {
+      type: `https://todoke.dev/problems/${code}`,
+      ...{ title, status, code, detail: title, instance: "01a1df39-ea33-7000-ba4d-967d2e0fabc4" },
+    };
+    keep(this.#schemas, problemName(code), {
+      allOf: [
+        refTo("schemas", "Problem"),
+        { type: "object", properties: { code: { const: code }, status: { const: status } } },
+      ],
+      description: `${title}.`,
+      examples: [example],
+    });
+    return refTo("schemas", problemName(code));
+  }
+
   /** Everything that has a name, in alphabetical order. */
   all() {
     return {
@@ -89,6 +107,10 @@ function keep(components: Map<string, unknown>, name: string, component: unknown
 
 const sorted = (components: ReadonlyMap<string, unknown>) =>
   Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+
+/** The codes in capitals are the gateway's; one of them is another service's in small letters. */
+export const problemName = (code: string): string =>
+  `${/^[A-Z]/.test(code) ? "Gateway" : ""}${code.toLowerCase().replace(/(?:^|[-_])(\w)/g, (_, letter: string) => letter.toUpperCase())}Problem`;
 
 const refTo = (kind: "parameters" | "responses" | "schemas", name: string) => ({
   $ref: `#/components/${kind}/${name}`,

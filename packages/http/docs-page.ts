@@ -81,6 +81,8 @@ const offline = {
   agent: { disabled: true },
   mcp: { disabled: true },
   hideClientButton: true,
+  // The document has samples of its own.
+  hiddenClients: true,
   showDeveloperTools: "never",
 } as const;
 

@@ -11,6 +11,7 @@ import type { HttpApp } from "./app.ts";
 import { type AccessRule, publicRoute } from "./callers.ts";
 import { Components } from "./components.ts";
 import { type Document, nameParts } from "./openapi-document.ts";
+import { keyIn, refusalsOf } from "./refusals.ts";
 
 /** An `application/problem+json` response (RFC 9457). Its title is the name of the component, as for every schema. */
 export const ProblemView = Type.Object(
@@ -44,6 +45,8 @@ interface DocumentInfo {
   readonly userAuth?: "session" | "token";
   /** Whether the document is served; true by default. */
   readonly openapi?: boolean;
+  /** Where the document is served; `/openapi.json` by default. */
+  readonly openapiPath?: `/${string}`;
 }
 
 export async function describeRoutes(app: HttpApp, info: DocumentInfo): Promise<void> {
@@ -67,7 +70,7 @@ export async function describeRoutes(app: HttpApp, info: DocumentInfo): Promise<
   });
   if (info.openapi === false) return;
   let document: string | undefined;
-  app.get("/openapi.json", { ...publicRoute, schema: { hide: true } }, (_request, reply) => {
+  app.get(info.openapiPath ?? "/openapi.json", { ...publicRoute, schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(app.swagger());
     return reply.type("application/json; charset=utf-8").send(document);
   });
@@ -93,7 +96,7 @@ function withSecurity(schema: FastifySchema, { config }: RouteOptions, schemes: 
   const rule = config?.rule;
   if (!rule || rule.isPublic) return schema;
   const byScheme = usesToken(rule) ? schemes.map((name) => ({ [name]: [] })) : [];
-  const security = [...(rule.key ? [{ apiKey: [] }] : []), ...byScheme];
+  const security = [...(rule.key ? [{ apiKey: [rule.key] }] : []), ...byScheme];
   const description = [schema.description, `Allowed for ${describeRule(rule)}.`].filter(Boolean).join(" ");
   return { ...schema, security, description };
 }
@@ -133,13 +136,21 @@ const problemResponse = {
 };
 
 /**
- * Every operation can return a Problem. Those of every route need not be listed: a request that does not match the schema,
- * and a caller that is not allowed.
+ * Every operation can return a Problem. `openapi-document.ts` replaces the responses by those of the operation's refusals: a
+ * status of theirs need not be listed.
  */
-function withProblems(schema: FastifySchema, { config }: RouteOptions): FastifySchema {
-  const listed = Object.entries((schema?.response ?? {}) as Record<string, unknown>);
+function withProblems(schema: FastifySchema, route: RouteOptions): FastifySchema {
+  if (schema?.hide) return schema;
+  const { response = {}, responseHeaders = [] } = schema ?? {};
+  const kinds = refusalsOf({ schema, config: route.config });
+  const refused = kinds.map(({ status }) => [status, problemResponse]);
+  const listed = Object.entries(response as Record<string, unknown>);
   const named = listed.map(([status, view]) => [status, view === ProblemView ? problemResponse : view]);
-  const guarded = config?.rule && !config.rule.isPublic && { 401: problemResponse, 403: problemResponse };
-  const response = { 400: problemResponse, ...guarded, ...Object.fromEntries(named), default: problemResponse };
-  return { ...schema, response };
+  const replayed = schema && keyIn(schema) ? ["idempotency-replayed"] : [];
+  return {
+    ...schema,
+    response: { ...Object.fromEntries(refused), ...Object.fromEntries(named), default: problemResponse },
+    ...{ "x-refusals": kinds, "x-response-headers": [...responseHeaders, ...replayed] },
+    ...(schema?.passesOnRefusals && { "x-passes-on": true }),
+  };
 }

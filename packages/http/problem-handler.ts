@@ -11,6 +11,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { callerFields } from "./callers.ts";
 import { perSecond } from "./per-second.ts";
 import * as problems from "./problems.ts";
+import { publishUndeclared } from "./refusals.ts";
 import { problemOfValidation } from "./validation.ts";
 
 export function sendProblems(app: FastifyInstance): void {
@@ -28,6 +29,7 @@ export function sendProblems(app: FastifyInstance): void {
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = toProblem(error, request);
   logProblem(problem, request);
+  publishUndeclared(problem.code, request.routeOptions);
   // Fastify closes the connection after any body that it rejects, in case more of it comes. If the body is complete, that
   // would only cost the pipelined requests behind it their responses.
   if (request.raw.complete && !request.server.connections.closesAfter(reply.raw)) reply.removeHeader("connection");

@@ -52,7 +52,9 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   /** How users authenticate; by a token of the gateway by default. */
   readonly userAuth?: "session" | "token";
   /** The sources of its API reference, if it shows more than its own. */
-  readonly docs?: (settings: Settings) => DocsPageOptions;
+  readonly docs?: DocsPageOptions;
+  /** Where its own API document is; `/openapi.json` by default. */
+  readonly openapiPath?: `/${string}`;
   /** Its host names, besides those that every service has. */
   readonly hosts?: (settings: Settings) => readonly string[];
   /** Puts the service together, and returns the handler of the events that it consumes. */

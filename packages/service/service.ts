@@ -145,6 +145,7 @@ export function service<
         ...appOptions,
         rules: true,
         userAuth: definition.userAuth ?? "token",
+        ...(definition.openapiPath && { openapiPath: definition.openapiPath }),
         bounds: { connectionsMax: common.connectionsMax },
       });
       const watch = (url: string, probe: () => Promise<unknown>) =>
@@ -245,7 +246,7 @@ export function service<
       const serving = await startListeners({
         app,
         debugRoutes,
-        docs: definition.docs?.(settings),
+        docs: definition.docs,
         ops: { ...appOptions, health, metrics },
         settings: common,
         stopping: stopping.signal,

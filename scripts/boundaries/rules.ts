@@ -36,6 +36,7 @@ interface FileContext {
 /** Packages that a package may import. Folders that are not listed (cli, scripts, bench, chaos, flows) may import all. */
 const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   { from: /^packages\/contracts$/, to: /^$/, reason: "contracts imports nothing of ours" },
+  { from: /^packages\/client$/, to: /^$/, reason: "client imports nothing of ours" },
   { from: /^packages\/engines$/, to: /^$/, reason: "engines imports nothing of ours" },
   { from: /^packages\/identity$/, to: /^$/, reason: "identity imports nothing of ours" },
   { from: /^packages\/kernel$/, to: /^$/, reason: "kernel imports nothing of ours" },
@@ -156,6 +157,12 @@ const rules: readonly Rule[] = [
   function onlyOwnersUseClients(file, module) {
     const known = clients.find(({ client }) => client.test(module));
     return known === undefined || known.owners.test(file.folder) ? undefined : known.reason;
+  },
+
+  function clientRunsInBrowsers(file, module) {
+    if (file.folder !== "packages/client" || file.test || isOurs(module)) return undefined;
+    if (!module.startsWith("node:")) return "packages/client imports no package";
+    return file.path === "packages/client/login.ts" ? undefined : "only the log-in of programs imports node:*";
   },
 
   function withinAllowlist(file, module) {

@@ -106,7 +106,13 @@ async function checkService(target: Target, { program, signal }: Check): Promise
   const runPhases = async (phases: string, output: "inherit" | "ignore") => {
     await writeFile(config, formatConfig(target, await fetchSeen(url)));
     const more = [`--phases=${phases}`, `--report-junit-path=${junit}`, ...options];
-    const command = [program, `--config-file=${config}`, "run", `${url}/openapi.json`, ...more];
+    const command = [
+      program,
+      `--config-file=${config}`,
+      "run",
+      `${url}${name === "gateway-bff" ? "/openapi/gateway-bff.json" : "/openapi.json"}`,
+      ...more,
+    ];
     await rm(junit, { force: true });
     return run(command, { signal, output, cwd: cacheFolder("schemathesis") }); // It leaves a folder there.
   };

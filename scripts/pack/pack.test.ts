@@ -95,6 +95,20 @@ test.each(nodes)("the kernel's example ships every order once on %s", { timeout:
   expect(stdout).toBe("3 orders placed\n3 orders, 3 shipped, 3 shipments\n");
 });
 
+test.each(nodes)("the client runs on %s", async (node) => {
+  writeFileSync(
+    join(project, "client.js"),
+    `import { createClient, isProblem } from "@todoke/client";
+     import "@todoke/client/login";
+     import "@todoke/client/webhooks";
+     const fetch = async () => new Response('{"balance":7}');
+     const todoke = createClient({ services: { points: "http://points.example" }, apiKey: "tdk_1", fetch });
+     console.log((await todoke.points.getBalance({ user_id: "u_1" })).balance, isProblem(1));`,
+  );
+  const { stdout } = await run(node, [join(project, "client.js")], { env: withoutNpm(process.env) });
+  expect(stdout).toBe("7n false\n");
+});
+
 test("todoke dev runs in an empty folder, and SIGTERM stops it", { timeout: 240_000 }, async () => {
   const names = ["account", "entitlement", "notification", "matchmaking", "points", "orders", "gateway_bff"];
   const ports = await Promise.all([...names, "postgres", "oidc_provider"].map(() => freePort()));

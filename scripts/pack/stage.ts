@@ -38,8 +38,11 @@ export function stagePackage({ root, folder, build, target }: StageOptions): str
   }
   copy(join(root, "LICENSE"), join(staged, "LICENSE"));
   const manifest = readJson<Manifest>(join(root, folder, "package.json"));
-  copy(join(root, "scripts/pack/polyfills.js"), join(staged, "polyfills.js"));
-  for (const file of entryFiles(manifest)) loadPolyfillsFirst(staged, file);
+  // A package without side effects is for browsers too: it uses none of these functions, and a bundler would drop the import.
+  if (manifest.sideEffects !== false) {
+    copy(join(root, "scripts/pack/polyfills.js"), join(staged, "polyfills.js"));
+    for (const file of entryFiles(manifest)) loadPolyfillsFirst(staged, file);
+  }
   const release = readJson<Manifest & { readonly version: string }>(join(root, "package.json"));
   writeFileSync(join(staged, "package.json"), `${JSON.stringify(toPublished(manifest, release, folder), null, 2)}\n`);
   return staged;

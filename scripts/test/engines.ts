@@ -10,12 +10,12 @@ const all: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
  * Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed.
  * Autovacuum would visit hundreds of databases, and those that it has analyzed could not be reused.
  */
-const settings: Partial<Record<EngineName, Readonly<Record<string, string>>>> = {
+export const testSettings: Partial<Record<EngineName, Readonly<Record<string, string>>>> = {
   postgres: { fsync: "off", full_page_writes: "off", autovacuum: "off" },
 };
 
 /** The server's password is hashed 4,096 times at each connect, and tests connect thousands of times. */
-async function hashPasswordOnce(url: string): Promise<void> {
+export async function hashPasswordOnce(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -41,7 +41,7 @@ export function findEngines(signal: AbortSignal, names: readonly EngineName[] = 
     try {
       const engine = await findEngine(name, {
         onInstall: (line) => console.log(`  ${line}`),
-        settings: settings[name] ?? {},
+        settings: testSettings[name] ?? {},
       });
       if (engine instanceof EngineNotFound) {
         console.log(`  ${name}: not found`);

@@ -27,6 +27,8 @@ export interface Settings {
     readonly queueMax: number;
   };
   readonly profileTimeoutMs: number;
+  /** The orders service, for its API document and its state: players do not call it. */
+  readonly ordersUrl: URL | undefined;
 }
 
 export interface SessionSettings {
@@ -60,6 +62,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
   const integer = integerReader(env, errors);
   const origin = readOrigin(env, errors);
   const redisUrl = readRedisUrl(env, errors);
+  const readUrl = urlReader(env, errors);
   return {
     provider: readProvider(env, errors),
     origin: origin.origin,
@@ -77,12 +80,13 @@ export function readSettings(env: Env, errors: string[]): Settings {
     limits: readLimits(env, errors),
     limiterTimeoutMs: integer("GATEWAY_BFF_LIMIT_WAIT_MS", 1_000, [10, 60_000]),
     upstreams: {
-      urls: readUpstreams(env, errors),
+      urls: readUpstreams(env, readUrl, errors),
       timeoutMs: integer("GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", 2_000, [10, 60_000]),
       concurrency: integer("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
       queueMax: integer("GATEWAY_BFF_UPSTREAM_QUEUE_MAX", 128, [0, 100_000]),
     },
     profileTimeoutMs: integer("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
+    ordersUrl: readUrl("ORDERS_URL"),
   };
 }
 
@@ -184,14 +188,17 @@ function readPolicy(name: string, defaultText: string, { env, errors }: { env: E
   return parse(defaultText) as LimitPolicy;
 }
 
-function readUpstreams(env: Env, errors: string[]): UpstreamUrls {
-  const read = (variable: string): URL | undefined => {
+const urlReader =
+  (env: Env, errors: string[]) =>
+  (variable: string): URL | undefined => {
     if (!env[variable]) return undefined;
     const url = URL.parse(env[variable]);
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url;
     errors.push(`${variable} should be the address of the service, without a path: http://10.0.0.7:8081`);
     return undefined;
   };
+
+function readUpstreams(env: Env, read: ReturnType<typeof urlReader>, errors: string[]): UpstreamUrls {
   const account = read("ACCOUNT_URL");
   if (!env.ACCOUNT_URL) errors.push("ACCOUNT_URL is not set: without it no user can log in");
   return {

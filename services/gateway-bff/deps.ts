@@ -20,7 +20,7 @@ type RouteSettings = Pick<
   Settings,
   "origin" | "isLoopback" | "nativeRedirects" | "reauthenticateMs" | "limits" | "profileTimeoutMs"
 > &
-  Partial<Pick<Settings, "limiterTimeoutMs">>;
+  Partial<Pick<Settings, "limiterTimeoutMs" | "ordersUrl">>;
 
 export interface Deps extends RouteSettings {
   /** Authenticates players by their session. */

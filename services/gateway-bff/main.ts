@@ -10,8 +10,7 @@ import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
 import { localLimiter } from "./limits/local-limiter.ts";
 import { openProvider } from "./oidc/provider.ts";
-import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
-import { apiDocuments } from "./routes/page.ts";
+import { gatewayRoutes } from "./routes/index.ts";
 import { sessionAudit } from "./store/audit-rules.ts";
 import { idleLimits } from "./store/limits.ts";
 import { sessionLookups } from "./store/why.ts";
@@ -27,7 +26,9 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
   retention: () => [idleLimits],
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
-  docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
+  // /openapi.json is the document of all services.
+  openapiPath: "/openapi/gateway-bff.json",
+  docs: { title: "Todoke API" },
   audited: sessionAudit,
   explains: sessionLookups,
   async build({ settings, apiDocs, hasRole, app, db, findEntries, use, addReadinessCheck, serveStaff, onError }) {

@@ -7,7 +7,7 @@ import type { Db } from "@todoke/kernel/db";
 import { type CommandResponse, digestJson } from "@todoke/kernel/idempotency";
 import { openInbox } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { longTimeouts, testDatabase, until } from "@todoke/kernel/testing";
+import { genericPlan, longTimeouts, testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { cancelReservation } from "./commands/cancel-reservation.ts";
 import { changePoints, type PointsChange } from "./commands/change-points.ts";
@@ -169,8 +169,7 @@ export async function keepStatistics(db: Db): Promise<void> {
 
 /** The generic plan uses exactly these indexes. An index that is read from end to end is listed as "all of <name>". */
 export async function expectProbes(db: Db, sql: string, indexes: readonly string[]): Promise<void> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+  const plan = await genericPlan(db, sql);
   expect(plan, `${sql}\n${plan}`).not.toMatch(/Seq Scan on (point|idempotency)|Bitmap/);
   const scans = plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+).*(\n *Index Cond)?/g);
   const used = [...scans].map(([, name, condition]) => (condition ? name : `all of ${name}`));

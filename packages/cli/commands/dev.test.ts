@@ -86,7 +86,9 @@ test("dev prints the URLs of everything and a command to try", async () => {
   expect(out).toContain(`  counter    ${`http://127.0.0.1:${counter}`.padEnd(database.length)}   counts\n`);
   expect(out).toContain(`  provider   ${issuer.padEnd(database.length)}   demo OpenID provider\n`);
   expect(out).toContain(`  database   ${database}   PostgreSQL\n`);
-  expect(out).toContain("\nLog in as alice / alice-demo, bob / bob-demo, admin / admin-demo, olive / olive-demo, vera / vera-demo.\n");
+  expect(out).toContain(
+    "\nLog in as alice / alice-demo, bob / bob-demo, admin / admin-demo, olive / olive-demo, vera / vera-demo.\n",
+  );
   expect(out).toContain(`Try it:\n\ncurl -X POST http://127.0.0.1:${counter}/add\n`);
   expect(err).toBe("Stopping: work in progress is finished first. Press Ctrl-C again to stop at once.\n");
 });

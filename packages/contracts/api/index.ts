@@ -8,6 +8,7 @@ export {
   UpdateUserBody,
   UserView,
 } from "./account.ts";
+export { type Example, exampleOf } from "./examples.ts";
 export {
   type Attributes,
   type AttributeValue,

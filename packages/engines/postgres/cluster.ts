@@ -26,16 +26,11 @@ export interface Cluster {
   rejectIfRunning(): Promise<void>;
 }
 
-/** UTF-8, sorted by code point with the built-in locale provider, so that the machine's locale changes no result. */
-const initdbOptions = [
-  "--username=postgres",
-  "--auth=scram-sha-256",
-  "--encoding=UTF8",
-  "--locale=C",
-  "--locale-provider=builtin",
-  "--builtin-locale=C.UTF-8",
-  "--no-instructions",
-];
+const initdbOptions = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-instructions"];
+
+/** Sorted by code point, so that the machine's locale changes no result. The built-in provider came with PostgreSQL 17. */
+const localeOptions = (major: string): readonly string[] =>
+  Number(major) >= 17 ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"] : ["--locale=C.UTF-8"];
 
 /** How long to wait for a server that is shutting down. Its supervisor kills it after 30 s. */
 const shutdownWaitMs = 35_000;
@@ -108,6 +103,7 @@ async function initdb(setup: EngineSetup, binaries: PostgresBinaries, { draft, p
       `--pgdata=${dataArgument(draft, binaries)}`,
       `--pwfile=${passwordFile}`,
       ...initdbOptions,
+      ...localeOptions(binaries.major),
       ...(setup.temporary ? ["--no-sync"] : []),
     ],
     env: { LC_ALL: "C", TZ: "UTC", PATH: "/usr/bin:/bin" },

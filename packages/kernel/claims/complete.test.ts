@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Db, type Tx, transaction } from "../db/index.ts";
 import { outboxClaims } from "../outbox/index.ts";
-import { testDatabase } from "../testing/index.ts";
+import { genericPlan, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { retry } from "../worker/index.ts";
 import { appendEvents, readStatuses } from "../worker/testing.ts";
@@ -102,7 +102,7 @@ test("a completion is made of index probes on an empty table and on stale statis
     rows("PENDING", "null", 20_000),
   ]) {
     await t.db.query(state);
-    const plan = (await t.db.query(`explain (generic_plan) ${sql}`)).rows.map((row) => row["QUERY PLAN"]).join("\n");
+    const plan = await genericPlan(t.db, sql);
     expect(plan, `after ${state}`).not.toMatch(/Seq Scan on outbox_events|Bitmap|Join/);
     const probes = plan.match(/Index Scan using outbox_events_(pkey|unfinished) .*\n.*/g) ?? [];
     expect(probes.length).toBeGreaterThan(0);

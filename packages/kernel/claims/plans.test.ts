@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
 import { outboxClaims } from "../outbox/index.ts";
 import { outboxClaimsOf } from "../outbox/store.ts";
-import { testDatabase } from "../testing/index.ts";
+import { genericPlan, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done } from "../worker/index.ts";
 import { createClaims } from "./index.ts";
@@ -12,12 +12,6 @@ import { resolveSpec } from "./table.ts";
 const table = resolveSpec(outboxClaims.table);
 /** As a relay of a service with two buses claims them. */
 const ofOneBus = resolveSpec(outboxClaimsOf({ only: ["s"] }).table);
-
-/** The plan of a cached statement, for any parameters. */
-async function genericPlan(db: Db, sql: string): Promise<string> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
 
 const finished = (n: number) => `
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, published_at)

@@ -87,3 +87,22 @@ test("cutNext resolves when the cut has happened, and disarm cancels it", async 
   await until("the connection is closed", () => client.isClosed());
   expect(client.received()).toBe("commit ");
 });
+
+test("a connection is cut in the place of a byte, once, in either direction", async () => {
+  await using server = await echo();
+  const client = await connectTo(server.proxy.url);
+  const isWaiting = server.proxy.cutAfter(5, "request");
+  client.send("ab");
+  await until("it is echoed", () => client.received() === "ab");
+  expect(isWaiting()).toBe(true);
+  client.send("cdefg");
+  await until("the connection is cut", () => client.isClosed());
+  await until("the server has what was before the cut", () => server.received() === "abcde");
+  expect(isWaiting()).toBe(false);
+
+  const other = await connectTo(server.proxy.url);
+  server.proxy.cutAfter(3, "answer");
+  other.send("1234");
+  await until("the connection is cut", () => other.isClosed());
+  expect([server.received(), other.received()]).toEqual(["abcde1234", "123"]);
+});

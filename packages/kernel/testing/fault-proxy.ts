@@ -27,6 +27,11 @@ export interface FaultProxy extends AsyncDisposable {
   cutNext(text: string, lose: "request" | "answer"): Promise<void>;
   /** Cancels a waiting `cutNext`. */
   disarm(): void;
+  /**
+   * Forwards `bytes` more bytes of requests, or of responses, and destroys the connection in the place of the next one, once.
+   * Returns whether that has not happened yet. Another call replaces one that still waits.
+   */
+  cutAfter(bytes: number, direction: "request" | "answer"): () => boolean;
 }
 
 /** Opens a proxy to the target. */
@@ -37,6 +42,7 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
   let dropsResponses = false;
   let dropsAll = false;
   let delayMs = 0;
+  let counted: { readonly direction: "request" | "answer"; left: number } | undefined;
   let armed: { readonly text: string; readonly lose: "request" | "answer"; readonly onCut: () => void } | undefined;
 
   const track = (socket: Socket, peer: () => Socket) => {
@@ -48,6 +54,20 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
       peer().destroy();
     });
   };
+
+  /** Forwards what is before the cut. Returns whether the connection was cut. */
+  function cutWithin(data: Buffer, direction: "request" | "answer", [from, to]: readonly [Socket, Socket]): boolean {
+    if (counted?.direction !== direction) return false;
+    if (data.length <= counted.left) {
+      counted.left -= data.length;
+      return false;
+    }
+    const part = data.subarray(0, counted.left);
+    counted = undefined;
+    from.pause();
+    to.write(part, () => to.destroy());
+    return true;
+  }
 
   const server = createServer((client) => {
     if (isCut) {
@@ -61,7 +81,7 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
     track(upstream, () => client);
     const sendUpstream = delayedWriter(upstream, () => delayMs);
     const sendToClient = delayedWriter(client, () => delayMs);
-    client.on("data", (data) => {
+    client.on("data", (data: Buffer) => {
       if (dropsAll) return;
       const hit = armed && data.includes(armed.text) ? armed : undefined;
       if (hit) armed = undefined;
@@ -70,9 +90,11 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
         return hit.onCut();
       }
       if (hit?.lose === "answer") onResponseLost = hit.onCut;
+      if (cutWithin(data, "request", [client, upstream])) return;
       sendUpstream(data);
     });
-    upstream.on("data", (data) => {
+    upstream.on("data", (data: Buffer) => {
+      if (cutWithin(data, "answer", [upstream, client])) return;
       // The response is here, so the target has executed the request; the client never receives it.
       if (onResponseLost) {
         client.destroy();
@@ -114,6 +136,11 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
     cutNext: (text, lose) => new Promise((onCut) => (armed = { text, lose, onCut })),
     disarm: () => {
       armed = undefined;
+    },
+    cutAfter: (left, direction) => {
+      const own = { direction, left };
+      counted = own;
+      return () => counted === own;
     },
     [Symbol.asyncDispose]: () => {
       cut();

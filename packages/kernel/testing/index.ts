@@ -8,6 +8,7 @@ export { type CertificateFiles, createCa, type TestCa } from "./certificates.ts"
 export { longTimeouts, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
 export { type FaultProxy, openFaultProxy } from "./fault-proxy.ts";
 export { freePort } from "./free-port.ts";
+export { genericPlan } from "./generic-plan.ts";
 export { findBuiltProgram, type ProgramVariant, resolveProgram } from "./program.ts";
 export { repetitions } from "./repetitions.ts";
 

@@ -7,13 +7,21 @@ import {
   type HttpApp,
   IdempotencyHeaders,
   idempotencyKey,
-  ProblemView,
   type StaffRole,
   sendResponse,
 } from "@todoke/http";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
+import type { ProblemFactory } from "@todoke/kernel/problem";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
+import {
+  accountInactive,
+  lastAdmin,
+  ownSuspension,
+  suspensionEndInThePast,
+  userDeleted,
+  userNotFound,
+} from "../problems.ts";
 import { ownOrAdmin, requireActorId } from "./request.ts";
 import { OneUser } from "./schemas.ts";
 
@@ -22,6 +30,7 @@ interface UserActionRoute {
   readonly summary: string;
   readonly description: string;
   readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
+  readonly refusals?: readonly ProblemFactory[];
   readonly command: (request: UserActionRequest & { readonly role: StaffRole }) => Promise<CommandResponse>;
   readonly allowed: AccessRule;
 }
@@ -30,7 +39,7 @@ interface UserActionRoute {
 const user = "/:user_id([^/:]+)";
 
 export function userActionRoutes(app: HttpApp, deps: Deps): void {
-  const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
+  const route = (path: string, { body, command, allowed, refusals = [], ...texts }: UserActionRoute) =>
     app.post(
       path,
       guarded(deps.authenticate, allowed, {
@@ -39,7 +48,8 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
         params: OneUser,
         headers: IdempotencyHeaders,
         body,
-        response: { 200: UserView, 404: ProblemView },
+        refusals: [accountInactive, userDeleted, userNotFound, ...refusals],
+        response: { 200: UserView },
       }),
       async (request, reply) => {
         const response = await command({
@@ -56,6 +66,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     summary: "Delete a user",
     description: "Erases all personal data. The id remains and is not used again.",
     body: ReasonBody,
+    refusals: [lastAdmin],
     command: deps.deleteUser,
     allowed: ownOrAdmin,
   });
@@ -64,6 +75,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     summary: "Suspend a user",
     description: "The suspension ends at `until`, or when staff reinstates the user. Suspending again replaces both.",
     body: SuspendBody,
+    refusals: [ownSuspension, suspensionEndInThePast],
     command: deps.suspendUser,
     allowed: { staff: "OPERATOR" },
   });
@@ -88,6 +100,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     summary: "Revoke a role",
     description: "Revokes a role of staff. The last active admin cannot give up the role ADMIN.",
     body: RoleBody,
+    refusals: [lastAdmin],
     command: deps.revokeRole,
     allowed: { staff: "ADMIN" },
   });

@@ -1,11 +1,11 @@
 /** One user: read, update, export. For the user and for admins. */
 
 import { named, UpdateUserBody, UserView } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, problems } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
-import { ifMatchMissing, userNotFound } from "../problems.ts";
+import { accountInactive, ifMatchMissing, userDeleted, userNotFound, versionMismatch } from "../problems.ts";
 import { selectAudit } from "../store/audit.ts";
 import type { ProfileChange } from "../store/change-users.ts";
 import { selectExport } from "../store/export.ts";
@@ -27,7 +27,9 @@ function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
       tags: ["Account"],
       description: "The ETag is the version, which an update names in If-Match.",
       params: OneUser,
-      response: { 200: UserView, 404: ProblemView },
+      refusals: [userNotFound],
+      responseHeaders: ["etag"],
+      response: { 200: UserView },
     }),
     async ({ params: { user_id } }, reply) => {
       const user = await getUser(user_id);
@@ -50,7 +52,9 @@ function updateRoute(app: HttpApp, { authenticate, updateUser }: Deps): void {
       params: OneUser,
       headers: IfMatchHeaders,
       body: UpdateUserBody,
-      response: { 200: UserView, 404: ProblemView, 412: ProblemView, 428: ProblemView },
+      refusals: [accountInactive, ifMatchMissing, userDeleted, userNotFound, versionMismatch],
+      responseHeaders: ["etag"],
+      response: { 200: UserView },
     }),
     async (request, reply) => {
       const user = await updateUser({
@@ -99,7 +103,8 @@ function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
       description: "Returns all data of the user. The audit comes in pages; the other data is in every page.",
       params: OneUser,
       querystring: Type.Object(PageQuery),
-      response: { 200: UserExport, 404: ProblemView },
+      refusals: [userNotFound],
+      response: { 200: UserExport },
     }),
     async ({ params: { user_id }, query }) => {
       const before = parseCursor(query, auditCursor)?.[0];

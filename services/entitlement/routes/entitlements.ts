@@ -1,6 +1,7 @@
 /** Grants and revokes. */
 import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse } from "@todoke/http";
 import type { Deps } from "../deps.ts";
+import { expiryInThePast } from "../problems.ts";
 import { ChangeBody, GrantBody, UserEntitlementView } from "./schemas.ts";
 
 /** Part of the scope of every key, so that the batch route finds the same key. */
@@ -20,6 +21,7 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
         "Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
       headers: IdempotencyHeaders,
       body: GrantBody,
+      refusals: [expiryInThePast],
       response,
     }),
     async (request, reply) => {

@@ -1,6 +1,6 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, shareReads } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, shareReads } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
@@ -87,7 +87,8 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
       tags: ["Entitlements"],
       description: "Returns whether a user may use a product. The user may use it while `status` is ACTIVE.",
       params: EntitlementParams,
-      response: { 200: UserEntitlementView, 404: ProblemView },
+      refusals: [entitlementNotFound],
+      response: { 200: UserEntitlementView },
     }),
     async ({ params: { user_id, stock_keeping_unit } }) => {
       const found = await checkEntitlement({ userId: user_id, stockKeepingUnit: stock_keeping_unit });

@@ -5,6 +5,9 @@
  * The class of a request is a property of its route, so that no spelling of a path changes it. A request without a route
  * counts as a read, and requests that are refused for another reason (401, 403, 404) count too. While the limiter is
  * unavailable, logins and writes are refused with 503, and reads pass as far as this process alone may grant them.
+ *
+ * A read is counted while it runs, and refused before its response is sent: counting adds nothing to its time. What this process knows
+ * to be over the limit never runs, so a flood causes no work. Everything else is counted first.
  */
 import {
   burstSize,
@@ -45,6 +48,8 @@ interface Cost {
   readonly address: LimitItem;
   /** Whether it has been counted, or is being counted. */
   isCounted: boolean;
+  /** The count of a read that runs. */
+  counting?: Promise<void>;
   /** Ends its place among the requests in flight. */
   leave: () => void;
 }
@@ -116,18 +121,21 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
   // After authentication and before the body is read, so that all limits of a request are counted in one step.
   app.addHook("preParsing", (request, reply, _payload, done) => {
     const { cost } = request;
-    if (!cost || cost.isCounted || isCountedByRoute(request)) done();
-    else count(request, reply, cost).then(() => done(), done);
+    if (!cost || cost.isCounted || isCountedByRoute(request)) return done();
+    const isKnown = limiter.knownRefusal(toItems(request.session?.userId, cost, limits)) !== undefined;
+    const counting = count(request, reply, cost);
+    if (isKnown || !runsWhileCounted(request, cost)) return void counting.then(() => done(), done);
+    counting.catch(() => {}); // onSend reads it.
+    cost.counting = counting;
+    done();
   });
 
-  // Requests that were refused before preParsing.
+  // Reads that ran while they were counted, and requests that were refused before preParsing.
   app.addHook("onSend", (request, reply, payload, done) => {
     const cost = request.cost ?? toCost(request, limits);
-    if (cost.isCounted) {
-      done(null, payload);
-      return;
-    }
-    count(request, reply, cost).then(
+    const counting = cost.isCounted ? cost.counting : count(request, reply, cost);
+    if (!counting) return done(null, payload);
+    counting.then(
       () => done(null, payload),
       (problem: Problem) => done(null, problem.status === 429 ? replaceResponse(request, reply, problem) : payload),
     );
@@ -137,9 +145,13 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
 /** Counted with its response unless its route has counted it before. */
 const isCountedByRoute = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config?.countedByRoute === true;
 
+/** A stream has no end at which it could be refused, and a login is more than a read. */
+const runsWhileCounted = ({ method, routeOptions }: FastifyRequest, { limit }: Cost): boolean =>
+  isSafe(method) && limit === "read" && !routeOptions.config?.longLived;
+
 /** Turns a response that is being sent into the problem. */
 function replaceResponse(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
-  for (const name of ["allow", "www-authenticate"]) reply.removeHeader(name);
+  for (const name of ["allow", "etag", "location", "www-authenticate"]) reply.removeHeader(name);
   reply
     .code(problem.status)
     .header("content-type", "application/problem+json; charset=utf-8")

@@ -16,7 +16,7 @@ import { type TObject, type TSchema, Type } from "typebox";
 import type { LimitClass } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
+import { changeNotPropagated, reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
 import type { Session } from "../sessions/index.ts";
 import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
@@ -48,6 +48,8 @@ export interface ForwardedRoute {
   readonly idempotent?: true;
   /** It may be retried although it is no GET. */
   readonly repeatable?: true;
+  /** The response has an ETag; so has that of a route that passes If-Match on. */
+  readonly returnsEtag?: true;
   /** It passes If-Match on. */
   readonly conditional?: true;
   /** It cannot be undone, so it needs a fresh login. Changes that only staff may make always need one. */
@@ -91,6 +93,11 @@ function toSchema(route: ForwardedRoute) {
     creates,
     idempotent,
     conditional,
+    upstream,
+    method,
+    rule,
+    needsFreshLogin,
+    returnsEtag = conditional,
   } = route;
   return {
     operationId,
@@ -103,6 +110,15 @@ function toSchema(route: ForwardedRoute) {
     ...(body && { body }),
     ...(idempotent && { headers: IdempotencyHeaders }),
     ...(conditional && { headers: ConditionalHeaders }),
+    passesOnRefusals: true,
+    refusals: [
+      ...(upstream ? [upstreamProblems[upstream]] : Object.values(upstreamProblems)).flatMap((its) =>
+        Object.values(its),
+      ),
+      ...(route.afterResponse ? [changeNotPropagated] : []),
+      ...(method !== "GET" && (needsFreshLogin || rule.staff) ? [reauthenticationRequired] : []),
+    ],
+    ...(returnsEtag && { responseHeaders: ["etag" as const] }),
     response: { 200: response, ...(creates && { 201: response }) },
   };
 }

@@ -1,7 +1,6 @@
 /** All routes of the gateway, and the hooks that every request passes first. */
 import type { HttpApp } from "@todoke/http";
 import type { StaffReads } from "@todoke/service";
-import type { UpstreamUrls } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { stripIdentityHeaders } from "../guard/identity-headers.ts";
 import { redirectToOrigin } from "../guard/origin-host.ts";
@@ -12,8 +11,10 @@ import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
 import { ownName } from "../staff/ask-services.ts";
+import { apiDocumentRoutes } from "./api-documents.ts";
 import { auditLogRoute } from "./audit-log.ts";
 import { deadLetterGroupsRoute } from "./dead-letter-groups.ts";
+import { describeRefusals } from "./describe-refusals.ts";
 import { forwardRoute, rejectStaleLogin } from "./forward.ts";
 import { inboxRoutes } from "./inbox.ts";
 import { keyRoutes } from "./keys.ts";
@@ -48,6 +49,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   setRequestSource(app, deps.limits);
   decorateSession(app);
   limitRequests(app, deps);
+  describeRefusals(app);
   // After the limits, whose refusals are translated too.
   translateProblems(app);
   loginRoutes(app, deps);
@@ -65,7 +67,9 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   sessionRoutes(app, deps);
   userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
-  pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });
+  const services = serviceAddresses({ ...deps.urls, orders: deps.ordersUrl });
+  pageRoutes(app, { ...deps, services });
+  if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
 }
 
 /** The gateway's own dead letters and acts, below the path of all services. Changes need a fresh login, as everywhere. */
@@ -83,5 +87,5 @@ function serveOwnStaff({ serveStaff, authenticate, reauthenticateMs }: Deps): St
 }
 
 /** The address of each deployed service, by its name. */
-export const serviceAddresses = (urls: UpstreamUrls): Record<string, string> =>
+const serviceAddresses = (urls: Readonly<Record<string, URL | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(urls).flatMap(([name, url]) => (url ? [[name, url.origin]] : [])));

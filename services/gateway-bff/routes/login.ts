@@ -1,6 +1,6 @@
 /** Login by OpenID Connect. No token of the provider reaches a client. */
 import { named } from "@todoke/contracts/api";
-import { type HttpApp, ProblemView } from "@todoke/http";
+import type { HttpApp } from "@todoke/http";
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { fetchSessionToken } from "../commands/fetch-session-token.ts";
@@ -14,6 +14,14 @@ import { bindingCookie } from "../oidc/binding-cookie.ts";
 import { parseNativeClient } from "../oidc/native-client.ts";
 import { problemsAsPages, wantsPage } from "../oidc/problem-page.ts";
 import { safeReturnPath } from "../oidc/return-path.ts";
+import {
+  identityNotProven,
+  identityProviderUnavailable,
+  loginNotPending,
+  loginRefused,
+  nativeCodeRefused,
+  nativeLoginInvalid,
+} from "../problems.ts";
 
 export type LoginDeps = Pick<
   Deps,
@@ -108,7 +116,8 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         tags: ["Sessions"],
         description: "Redirects the browser to the identity provider.",
         querystring: LoginQuery,
-        response: { 303: redirectTo("The login continues at the provider."), 400: ProblemView, 503: ProblemView },
+        refusals: [identityProviderUnavailable, nativeLoginInvalid],
+        response: { 303: redirectTo("The login continues at the provider.") },
       },
     },
     async (request, reply) => {
@@ -137,13 +146,10 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         description: "The identity provider redirects the browser here.",
         querystring: CallbackQuery,
         produces: ["text/html"],
+        refusals: [identityNotProven, identityProviderUnavailable, loginNotPending, loginRefused],
         response: {
           200: LandingPage,
           303: redirectTo("For programs: continue at `returnTo` or at `redirect_uri`."),
-          400: ProblemView,
-          403: ProblemView,
-          502: ProblemView,
-          503: ProblemView,
         },
       },
     },
@@ -176,7 +182,8 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         tags: ["Sessions"],
         description: "Exchanges the code of a native client's login for a session token. Sets no cookie.",
         body: TokenBody,
-        response: { 200: TokenView, 400: ProblemView },
+        refusals: [nativeCodeRefused],
+        response: { 200: TokenView },
       },
     },
     async (request) => {

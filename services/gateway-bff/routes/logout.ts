@@ -1,6 +1,6 @@
 /** Logout by the user, and back-channel logout by the identity provider. */
 import { named } from "@todoke/contracts/api";
-import { type HttpApp, ProblemView, requires } from "@todoke/http";
+import { type HttpApp, requires } from "@todoke/http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { endByProvider } from "../commands/end-by-provider.ts";
@@ -8,6 +8,7 @@ import { logOut } from "../commands/log-out.ts";
 import type { Deps } from "../deps.ts";
 import { sessionCookie } from "../guard/cookie.ts";
 import { logSecurity } from "../guard/security-log.ts";
+import { identityProviderUnavailable, logoutTokenRefused } from "../problems.ts";
 
 export interface LogoutDeps
   extends Pick<Deps, "authenticate" | "provider" | "sessions" | "origin" | "isLoopback" | "onError"> {
@@ -42,7 +43,6 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
         description: "Ends the session of the request.",
         response: {
           200: LogoutView,
-          401: ProblemView,
         },
       },
     },
@@ -71,7 +71,8 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
           description: "Ends sessions after a logout at the identity provider (OpenID Connect Back-Channel Logout).",
           consumes: ["application/x-www-form-urlencoded"],
           body: BackchannelBody,
-          response: { 200: Type.Null(), 400: ProblemView, 429: ProblemView, 503: ProblemView },
+          refusals: [identityProviderUnavailable, logoutTokenRefused],
+          response: { 200: Type.Null() },
         },
       },
       async (request, reply) => {

@@ -6,7 +6,7 @@ import type { FastifyRequest } from "fastify";
 import { resolveSessionUser } from "../commands/resolve-session-user.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { accountInactive } from "../problems.ts";
+import { accountInactive, upstreamProblems } from "../problems.ts";
 import { parseUser } from "../upstreams/user-view.ts";
 import { sendOn } from "./forward.ts";
 
@@ -35,6 +35,9 @@ export function meRoute(
         summary: "Get yourself",
         tags: ["Account"],
         description: "Returns the user who is logged in. If account does not have the user any more, it is created.",
+        passesOnRefusals: true,
+        refusals: Object.values(upstreamProblems.account),
+        responseHeaders: ["etag"],
         response: { 200: UserView },
       },
     },

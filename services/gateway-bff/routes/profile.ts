@@ -7,13 +7,20 @@ import { resolveSessionUser } from "../commands/resolve-session-user.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import { requestLanguage } from "../language/accept-language.ts";
+import { profileUnavailable } from "../problems.ts";
 import { profileLoader } from "../profile/load-profile.ts";
 import { type PartName, parseFields, partNames } from "../profile/parts.ts";
 import { sendJson } from "./forward.ts";
 import { languageHeaders } from "./inbox.ts";
 import { PassThroughBody, Time, UserId } from "./schemas.ts";
 
-const partView = (value: typeof UserView | typeof PassThroughBody, title: string) =>
+/** A client that picks fields gets only those. */
+const UserFields = Type.Partial(UserView, { title: "UserFields", description: "The user, or the selected fields." });
+
+/** Null if the service has nothing to show: no open ticket. */
+const PartBody = Type.Union([PassThroughBody, Type.Null()]);
+
+const partView = (value: typeof UserFields | typeof PartBody, title: string) =>
   Type.Optional(
     Type.Union(
       [
@@ -36,11 +43,11 @@ const partView = (value: typeof UserView | typeof PassThroughBody, title: string
 
 const serviceParts = partNames
   .filter((name) => name !== "account")
-  .map((name) => [name, partView(PassThroughBody, "ProfilePart")]);
+  .map((name) => [name, partView(PartBody, "ProfilePart")]);
 
 const ProfileView = named("Profile", {
   user_id: UserId,
-  account: partView(UserView, "AccountPart"),
+  account: partView(UserFields, "AccountPart"),
   ...(Object.fromEntries(serviceParts) as Record<Exclude<PartName, "account">, ReturnType<typeof partView>>),
 });
 
@@ -65,6 +72,8 @@ const texts = {
   description:
     "Returns the selected parts. Only their services are called. A part that is unavailable is marked, and the others are served.",
   querystring: ProfileQuery,
+  passesOnRefusals: true,
+  refusals: [profileUnavailable],
   response: { 200: ProfileView },
 };
 

@@ -8,6 +8,7 @@ import { endUserSessions } from "../commands/end-user-sessions.ts";
 import type { Deps } from "../deps.ts";
 import { logSecurity } from "../guard/security-log.ts";
 import { sessionUser } from "../guard/session-user.ts";
+import { sessionNotFound } from "../problems.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { rejectStaleLogin } from "./forward.ts";
 import { Time, UserId } from "./schemas.ts";
@@ -57,6 +58,7 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       tags: ["Sessions"],
       description: "Logs the client of the session out.",
       params: Type.Object({ session_id: SessionId }),
+      refusals: [sessionNotFound],
       response: { 204: Type.Null() },
     }),
     async (request, reply) => {

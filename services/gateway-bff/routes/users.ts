@@ -44,6 +44,7 @@ export const userRoutes: readonly ForwardedRoute[] = [
     tag: "Account",
     summary: "Get a user",
     description: "The ETag is the version, which an update names in If-Match.",
+    returnsEtag: true,
     response: UserView,
   },
   {

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { type Db, getSqlState, isUnavailable, transaction } from "@todoke/kernel/db";
-import { openFaultProxy, until } from "@todoke/kernel/testing";
+import { genericPlan, openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
 import * as sql from "../store/sessions.ts";
@@ -26,11 +26,7 @@ test("find and mark-seen use index probes, also on stale statistics", async () =
   await using t = await postgresHarness();
   for (const state of ["", "analyze sessions, known_users", many, "analyze sessions, known_users"]) {
     await t.db.query(state);
-    const planOf = async (sql: string) => {
-      const { rows } = await t.db.query(`explain (generic_plan) ${sql}`);
-      return rows.map((row) => row["QUERY PLAN"]).join("\n");
-    };
-    const [find, seen] = [await planOf(findSql), await planOf(markSeenSql)];
+    const [find, seen] = [await genericPlan(t.db, findSql), await genericPlan(t.db, markSeenSql)];
     for (const plan of [find, seen]) expect(plan, `after ${state}`).not.toMatch(/Seq Scan on|Bitmap|Hash|Merge/);
     expect(find).toMatch(/Index Scan using session_token_once .*\n\s+Index Cond: \(token_sha256 = i\.token_sha256\)/);
     expect(find).toMatch(/Index Scan using known_users_pkey .*\n\s+Index Cond: \(user_id = sessions\.user_id\)/);

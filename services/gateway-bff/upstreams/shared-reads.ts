@@ -41,19 +41,22 @@ export function shareReads({ call, unreadable, holdMs = 20 }: SharedReadsOptions
     let isHeld = false;
     let pausedUntilMs = 0;
 
-    function sendNext(): void {
-      const batch = waiting.slice(0, usersMax);
-      waiting = waiting.slice(usersMax);
+    /** Sends all that wait, so that none waits longer than `holdMs`. */
+    function sendAll(): void {
+      const calls: Promise<void>[] = [];
+      for (let first = 0; first < waiting.length; first += usersMax)
+        calls.push(send(waiting.slice(first, first + usersMax)));
+      waiting = [];
       let isReleased = false;
       const release = () => {
         if (isReleased) return;
         isReleased = true;
         clearTimeout(timeout);
-        if (waiting.length > 0) sendNext();
+        if (waiting.length > 0) sendAll();
         else isHeld = false;
       };
       const timeout = setTimeout(release, holdMs);
-      void send(batch).finally(release);
+      void Promise.all(calls).finally(release);
     }
 
     /** Never rejects. */
@@ -96,7 +99,7 @@ export function shareReads({ call, unreadable, holdMs = 20 }: SharedReadsOptions
         waiting.push({ call: one, deadlineMs: performance.now() + one.timeoutMs, resolve, reject });
         if (isHeld) return;
         isHeld = true;
-        setImmediate(sendNext); // After this turn, so that all requests read in it share the call.
+        setImmediate(sendAll); // After this turn, so that all requests read in it share the call.
       });
     };
   }

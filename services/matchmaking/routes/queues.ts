@@ -1,17 +1,10 @@
 /** Routes of the queues: list them, get their figures, join them. */
 import { JoinBody } from "@todoke/contracts/api";
-import {
-  guarded,
-  type HttpApp,
-  IdempotencyHeaders,
-  idempotencyKey,
-  ProblemView,
-  problems,
-  sendResponse,
-} from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, problems, sendResponse } from "@todoke/http";
 import { digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
+import { attributesUnfit, partyTooLarge, setByBackend, ticketOpen, unknownMode } from "../problems.ts";
 import type { Attributes } from "../queue/ticket.ts";
 import { callingUser } from "./request.ts";
 import { JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
@@ -53,7 +46,8 @@ function statsRoute(app: HttpApp, { authenticate, getQueueStats }: Deps): void {
       description:
         "Returns the number of waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
       params: OneQueue,
-      response: { 200: QueueStatsView, 404: ProblemView },
+      refusals: [unknownMode],
+      response: { 200: QueueStatsView },
     }),
     async ({ params: { mode } }) => getQueueStats(mode),
   );
@@ -75,13 +69,10 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
         params: OneQueue,
         headers: IdempotencyHeaders,
         body: JoinBody,
+        refusals: [attributesUnfit, partyTooLarge, setByBackend, ticketOpen, unknownMode],
         response: {
           200: JoinedView,
           201: JoinedView,
-          403: ProblemView,
-          404: ProblemView,
-          409: ProblemView,
-          422: ProblemView,
         },
       },
     ),
@@ -109,7 +100,8 @@ function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps
         params: QueueOfUser,
         headers: IdempotencyHeaders,
         body: JoinBody,
-        response: { 200: JoinedView, 201: JoinedView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
+        refusals: [attributesUnfit, partyTooLarge, ticketOpen, unknownMode],
+        response: { 200: JoinedView, 201: JoinedView },
       },
     ),
     async (request, reply) => {

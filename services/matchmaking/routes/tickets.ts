@@ -1,19 +1,11 @@
 /** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
 
 import { TicketLimit } from "@todoke/contracts/api";
-import {
-  guarded,
-  type HttpApp,
-  PageQuery,
-  ProblemView,
-  page,
-  parseCursor,
-  type SharedResult,
-  shareReads,
-} from "@todoke/http";
+import { guarded, type HttpApp, PageQuery, page, parseCursor, type SharedResult, shareReads } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { ticketLost, ticketMatched, ticketNotFound } from "../problems.ts";
 import { callingUser } from "./request.ts";
 import { OneTicket, TicketPage, TicketView } from "./schemas.ts";
 
@@ -21,7 +13,7 @@ const players = { user: "any" } as const;
 const defaultLimit = 20;
 const TicketsQuery = Type.Object({ ...PageQuery, limit: TicketLimit });
 const ticketCursor = { parts: ["epochMicros", "text"] } as const;
-const response = { 200: TicketView, 404: ProblemView };
+const response = { 200: TicketView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
   const { authenticate, listTickets, getCurrentTicket, getTicket, cancelTicket, heartbeatTicket } = deps;
@@ -76,6 +68,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       description:
         "Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. " +
         "Without either, the response is 204.",
+      refusals: [ticketNotFound],
       response: { 200: TicketView, 204: Type.Null() },
     }),
     async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
@@ -101,6 +94,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Returns a ticket of the caller. A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
         "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
       params: OneTicket,
+      refusals: [ticketLost, ticketNotFound],
       response,
     }),
     async (request) => getTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
@@ -116,7 +110,8 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
         "`ticket-matched`.",
       params: OneTicket,
-      response: { ...response, 409: ProblemView },
+      refusals: [ticketLost, ticketMatched, ticketNotFound],
+      response,
     }),
     async (request) => cancelTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
@@ -132,6 +127,7 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
         "Keeps a ticket alive. In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
         "ticket; one that has ended is returned as it ended.",
       params: OneTicket,
+      refusals: [ticketLost, ticketNotFound],
       response,
     }),
     async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),

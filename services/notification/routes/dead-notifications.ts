@@ -84,6 +84,7 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
         description:
           "Returns a dead-lettered notification with its text, its event, its current status and its redrives.",
         params,
+        refusals: [deadLetterNotFound],
         response: { 200: DeadNotificationDetailView },
       },
     },
@@ -105,6 +106,7 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
         description: "A FAILED notification is sent again under the same id. Repeating the call has no effect.",
         params,
         body: RedriveBody,
+        refusals: [deadLetterNotFound],
         response: { 200: RedrivenView },
       },
     },

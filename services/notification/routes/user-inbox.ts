@@ -7,9 +7,10 @@
 
 import type { OutgoingHttpHeaders } from "node:http";
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { tooManyStreams } from "../problems.ts";
 import { positionPattern, selectStart } from "../store/new-notifications.ts";
 import { selectInbox } from "../store/notifications.ts";
 import { toUserNotification } from "../stream/user-notification.ts";
@@ -52,7 +53,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/inbox",
     guarded(authenticate, readers, {
-      operationId: "listInbox",
+      operationId: "listUserInbox",
       summary: "List notifications",
       tags: ["Notifications"],
       description:
@@ -83,7 +84,7 @@ function streamRoute(app: HttpApp, { authenticate, db, streams }: Deps): void {
       ...requires(authenticate, readers),
       exposeHeadRoute: false, // It would open a stream without a reader.
       schema: {
-        operationId: "followInbox",
+        operationId: "followUserInbox",
         summary: "Follow notifications",
         tags: ["Notifications"],
         description:
@@ -94,7 +95,8 @@ function streamRoute(app: HttpApp, { authenticate, db, streams }: Deps): void {
         // For the first connection of a browser, which cannot send the header. When it reconnects it sends both; the header wins.
         querystring: Type.Object({ last_event_id: Type.Optional(EventId) }),
         produces: ["text/event-stream"],
-        response: { 200: NotificationStream, 429: ProblemView },
+        refusals: [tooManyStreams],
+        response: { 200: NotificationStream },
       },
     },
     async ({ params: { user_id }, query, headers }, reply) => {

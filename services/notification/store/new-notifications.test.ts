@@ -1,13 +1,7 @@
-import type { Db } from "@todoke/kernel/db";
+import { genericPlan } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { setup } from "../testing.ts";
 import { selectNewNotificationsSql, selectStartSql } from "./new-notifications.ts";
-
-/** The plan of a cached statement, for any parameters. */
-async function genericPlan(db: Db, sql: string): Promise<string> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
 
 const written = (n: number, users: number) => `
   insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at)

@@ -1,18 +1,25 @@
 /** Orders by idempotency key: place, get, cancel. A key belongs to its caller. */
-import {
-  guarded,
-  type HttpApp,
-  IdempotencyHeaders,
-  idempotencyKey,
-  ProblemView,
-  problems,
-  sendResponse,
-} from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, problems, sendResponse } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { scaleMax, wholeMax } from "../order/decimal.ts";
 import { parseOrderRequest } from "../order/order-request.ts";
-import { idempotencyKeyMismatch, orderNotFound } from "../problems.ts";
+import {
+  exposureLimitExceeded,
+  idempotencyKeyMismatch,
+  instrumentNotAllowed,
+  limitExceeded,
+  orderEnded,
+  orderIdUsed,
+  orderNotFound,
+  orderRateExceeded,
+  priceNotAllowed,
+  priceRequired,
+  quantityNotAllowed,
+  reconciliationFailing,
+  slippageNotLimited,
+  tradingHalted,
+} from "../problems.ts";
 import { selectOrderByKey } from "../store/orders.ts";
 import { readers, writers } from "./access.ts";
 import { AcceptedView, IdempotencyKey, OrderBody, OrderView } from "./schemas.ts";
@@ -37,13 +44,23 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
       tags: ["Orders"],
       headers: IdempotencyHeaders,
       body: OrderBody,
+      refusals: [
+        exposureLimitExceeded,
+        idempotencyKeyMismatch,
+        instrumentNotAllowed,
+        limitExceeded,
+        orderIdUsed,
+        orderRateExceeded,
+        priceNotAllowed,
+        priceRequired,
+        quantityNotAllowed,
+        reconciliationFailing,
+        slippageNotLimited,
+        tradingHalted,
+      ],
       response: {
         200: AcceptedView,
         201: AcceptedView,
-        409: ProblemView,
-        422: ProblemView,
-        429: ProblemView,
-        503: ProblemView,
       },
     }),
     async (request, reply) => {
@@ -72,7 +89,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       description: "Returns the order that you placed under this idempotency key.",
       tags: ["Orders"],
       params: OneKey,
-      response: { 200: OrderView, 404: ProblemView },
+      refusals: [orderNotFound],
+      response: { 200: OrderView },
     }),
     async ({ params, caller }) => {
       const order = await selectOrderByKey(db, { caller, idempotencyKey: params.idempotency_key });
@@ -92,7 +110,8 @@ function cancelRoute(app: HttpApp, { authenticate, cancelOrder }: Deps): void {
         "Returns 200 if the order was not sent and is aborted, or 202 if the broker has to be asked. Repeating the call has no effect.",
       tags: ["Orders"],
       params: OneKey,
-      response: { 200: OrderView, 202: OrderView, 404: ProblemView, 409: ProblemView },
+      refusals: [orderEnded, orderNotFound],
+      response: { 200: OrderView, 202: OrderView },
     }),
     async ({ params, caller }, reply) => {
       const { result, order } = await cancelOrder({ caller, idempotencyKey: params.idempotency_key });

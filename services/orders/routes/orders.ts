@@ -1,6 +1,6 @@
 /** Lists and details of orders: the caller's own, or those of all callers with the scope orders:read-all. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
@@ -88,7 +88,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       description: "Returns your own order; with the scope orders:read-all, that of any caller.",
       tags: ["Orders"],
       params: OneOrder,
-      response: { 200: OrderView, 404: ProblemView },
+      refusals: [orderNotFound],
+      response: { 200: OrderView },
     }),
     async (request) => {
       const { id } = request.params;
@@ -112,9 +113,9 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       tags: ["Orders"],
       params: OneOrder,
       querystring: Type.Object(PageQuery),
+      refusals: [orderNotFound],
       response: {
         200: HistoryPage,
-        404: ProblemView,
       },
     }),
     async (request) => {
@@ -141,7 +142,8 @@ function fillsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       tags: ["Orders"],
       params: OneOrder,
       querystring: Type.Object(PageQuery),
-      response: { 200: FillsPage, 404: ProblemView },
+      refusals: [orderNotFound],
+      response: { 200: FillsPage },
     }),
     async (request) => {
       const { params, query } = request;

@@ -1,8 +1,9 @@
 /** The kill switch. */
 import { named, TradingStateBody } from "@todoke/contracts/api";
-import { guarded, type HttpApp, type Principal, ProblemView, staffActor } from "@todoke/http";
+import { guarded, type HttpApp, type Principal, staffActor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { haltOfAnother, instrumentNotAllowed } from "../problems.ts";
 import { allInstruments, selectTradingState } from "../store/trading-state.ts";
 import { mayLiftAnyHalt, readers, switchers } from "./access.ts";
 import { Instrument, TradingStateView } from "./schemas.ts";
@@ -35,7 +36,8 @@ export function tradingStateRoutes(
         "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
       tags: ["Trading state"],
       body: TradingStateBody,
-      response: { 200: TradingStateView, 403: ProblemView },
+      refusals: [haltOfAnother],
+      response: { 200: TradingStateView },
     }),
     async (request) =>
       setTradingState(
@@ -53,7 +55,8 @@ export function tradingStateRoutes(
       tags: ["Trading state"],
       params: Type.Object({ instrument: Instrument }),
       body: TradingStateBody,
-      response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },
+      refusals: [haltOfAnother, instrumentNotAllowed],
+      response: { 200: TradingStateView },
     }),
     async (request) =>
       setTradingStateOfInstrument(

@@ -1,4 +1,4 @@
-import type { Db } from "@todoke/kernel/db";
+import { genericPlan } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { createHarness } from "../testing.ts";
 import { acceptOrdersSql } from "./accept-orders.ts";
@@ -14,12 +14,6 @@ const filled = (n: number, from: number) => [
   `insert into idempo_ledger (caller, idempotency_key, order_row_id, request_digest, answer, expires_at)
    select caller, idempotency_key, id, 'd', '', now() from outbox_orders on conflict do nothing`,
 ];
-
-/** The plan of a cached statement, which does not depend on its parameters. */
-async function genericPlan(db: Db, sql: string): Promise<string> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
 
 test("statements probe indexes on empty tables, on full ones and with stale statistics", async () => {
   await using t = await createHarness();

@@ -1,8 +1,17 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
 import { named } from "@todoke/contracts/api";
-import { type HttpApp, IdempotencyHeaders, ProblemView, sendResponse, withDescription } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import {
+  balanceOverflow,
+  insufficientPoints,
+  lotEndInThePast,
+  notRefundable,
+  refundTooLarge,
+  tooManyLots,
+  transactionNotFound,
+} from "../problems.ts";
 import { commandKey, parseAmount, parseTime, toOrigin, withAmounts } from "./request.ts";
 import { AddBody, Origin, PointAmount, SpendBody, TransactionView, Uuid } from "./schemas.ts";
 
@@ -31,7 +40,8 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
         "The points never expire, or expire at `expires_at`. `PUT /point/add` and `POST /v1/points/additions` are the same.",
       headers: IdempotencyHeaders,
       body: AddBody,
-      response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
+      refusals: [balanceOverflow, lotEndInThePast],
+      response: { 200: TransactionView },
     }),
     handler: async (request, reply) => {
       const { user_id, point_amount, expires_at, ...origin } = request.body;
@@ -58,7 +68,8 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
         "and `POST /v1/points/spends` are the same.",
       headers: IdempotencyHeaders,
       body: SpendBody,
-      response: { 200: TransactionView, 409: ProblemView },
+      refusals: [insufficientPoints, tooManyLots],
+      response: { 200: TransactionView },
     }),
     handler: async (request, reply) => {
       const { user_id, point_amount, ...origin } = request.body;
@@ -84,7 +95,8 @@ function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
       description: "Refunds a spend or a capture. Returns the points, all or a part, to the lots that they came from.",
       headers: IdempotencyHeaders,
       body: RefundBody,
-      response: { 201: TransactionView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
+      refusals: [balanceOverflow, lotEndInThePast, notRefundable, refundTooLarge, transactionNotFound],
+      response: { 201: TransactionView },
     }),
     async (request, reply) => {
       const { transaction_id, point_amount, ...origin } = request.body;

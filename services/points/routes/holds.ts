@@ -1,17 +1,9 @@
 /** Holds: placed, then captured or released, or expired. */
 import { named } from "@todoke/contracts/api";
-import {
-  guarded,
-  type HttpApp,
-  IdempotencyHeaders,
-  ProblemView,
-  requires,
-  sendResponse,
-  withDescription,
-} from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, requires, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { holdNotFound } from "../problems.ts";
+import { captureTooLarge, holdEnded, holdNotFound, insufficientPoints, tooManyLots } from "../problems.ts";
 import { selectHold } from "../store/holds.ts";
 import { commandKey, optionalBody, parseAmount, readers, toOrigin, withAmounts, writers } from "./request.ts";
 import { HoldChangeView, HoldView, Origin, PointAmount, SpendBody, Uuid } from "./schemas.ts";
@@ -49,7 +41,8 @@ function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
         "returns the points.",
       headers: IdempotencyHeaders,
       body: HoldBody,
-      response: { 201: HoldChangeView, 409: ProblemView },
+      refusals: [insufficientPoints, tooManyLots],
+      response: { 201: HoldChangeView },
     }),
     async (request, reply) => {
       const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlDefaultSeconds, ...origin } = request.body;
@@ -70,7 +63,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       tags: ["Holds"],
       description: "Returns a hold, with what was captured and released.",
       params: HoldParams,
-      response: { 200: HoldView, 404: ProblemView },
+      refusals: [holdNotFound],
+      response: { 200: HoldView },
     }),
     async ({ params: { hold_id } }) => {
       const hold = await selectHold(db, hold_id);
@@ -86,7 +80,7 @@ const CaptureBody = named("CaptureHoldRequest", {
 });
 const ReleaseBody = named("ReleaseHoldRequest", Origin);
 
-const endResponses = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
+const endResponses = { 200: HoldChangeView };
 
 function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
   app.post(
@@ -101,7 +95,8 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
         headers: IdempotencyHeaders,
         params: HoldParams,
         body: CaptureBody,
-        response: { ...endResponses, 422: ProblemView },
+        refusals: [captureTooLarge, holdEnded, holdNotFound],
+        response: { ...endResponses },
       }),
     },
     async (request, reply) => {
@@ -127,6 +122,7 @@ function releaseRoute(app: HttpApp, { authenticate, releaseHold }: Deps): void {
         headers: IdempotencyHeaders,
         params: HoldParams,
         body: ReleaseBody,
+        refusals: [holdEnded, holdNotFound],
         response: endResponses,
       },
     },

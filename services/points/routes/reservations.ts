@@ -12,7 +12,6 @@ import {
   IdempotencyHeaders,
   ItemKey,
   OptionalIdempotencyHeaders,
-  ProblemView,
   sendBatch,
   sendResponse,
 } from "@todoke/http";
@@ -20,7 +19,7 @@ import { digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
 import type { Reservation } from "../commands/reserve-points.ts";
 import type { Deps } from "../deps.ts";
-import { reservationNotFound } from "../problems.ts";
+import { lotEndInThePast, reservationNotFound, reservationNotPending } from "../problems.ts";
 import { selectReservation } from "../store/reservations.ts";
 import { commandKey, keyScope, parseTime, type Request, readers, withAmounts, writers } from "./request.ts";
 import { NewReservationView, ReservationView, ReserveBody, Uuid } from "./schemas.ts";
@@ -50,7 +49,8 @@ function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url
         "after it was granted or cancelled. `POST /point/reserve` and `POST /v1/points/reservations` are the same.",
       headers: OptionalIdempotencyHeaders,
       body: ReserveBody,
-      response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },
+      refusals: [lotEndInThePast],
+      response: { 201: NewReservationView },
     }),
     async (request, reply) =>
       sendResponse(
@@ -128,7 +128,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       tags: ["Reservations"],
       description: "Returns a reservation, with its status.",
       params: ReservationParams,
-      response: { 200: ReservationView, 404: ProblemView },
+      refusals: [reservationNotFound],
+      response: { 200: ReservationView },
     }),
     async ({ params: { reservation_id } }) => {
       const reservation = await selectReservation(db, reservation_id);
@@ -150,10 +151,9 @@ function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): v
       description: "Only a PENDING reservation can be cancelled.",
       headers: IdempotencyHeaders,
       params: ReservationParams,
+      refusals: [reservationNotFound, reservationNotPending],
       response: {
         200: CancelledReservation,
-        404: ProblemView,
-        409: ProblemView,
       },
     }),
     async (request, reply) =>

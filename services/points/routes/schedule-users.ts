@@ -1,8 +1,9 @@
 /** The users of a schedule. */
 import { named } from "@todoke/contracts/api";
-import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { scheduleEnded, scheduleNotFound } from "../problems.ts";
 import { selectScheduleUsers } from "../store/schedules.ts";
 import { readers, writers } from "./request.ts";
 import { findSchedule, idempotentDescription, ScheduleParams } from "./schedules.ts";
@@ -60,10 +61,9 @@ function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, d
       description: `${description} ${idempotentDescription}`,
       params: ScheduleParams,
       body: UsersBody,
+      refusals: [scheduleEnded, scheduleNotFound],
       response: {
         200: ChangedUsers,
-        404: ProblemView,
-        409: ProblemView,
       },
     },
     handler: async ({ params: { schedule_id }, body: { user_ids } }) => ({
@@ -83,9 +83,9 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       description: "Returns the IDs of the users, in their order.",
       params: ScheduleParams,
       querystring: Type.Object(PageQuery),
+      refusals: [scheduleNotFound],
       response: {
         200: UserPage,
-        404: ProblemView,
       },
     }),
     async ({ params: { schedule_id }, query }) => {

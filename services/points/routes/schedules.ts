@@ -6,7 +6,6 @@ import {
   IdempotencyHeaders,
   NextCursor,
   PageQuery,
-  ProblemView,
   page,
   parseCursor,
   sendResponse,
@@ -14,7 +13,7 @@ import {
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { scheduleNotFound } from "../problems.ts";
+import { scheduleEnded, scheduleNameTaken, scheduleNotFound, scheduleUnreadable } from "../problems.ts";
 import { type ScheduleView as ScheduleRow, selectSchedule, selectSchedules } from "../store/schedules.ts";
 import { commandKey, idCursor, readers, withAmounts, writers } from "./request.ts";
 import { PointAmount, points, Reason, time, Uuid } from "./schemas.ts";
@@ -108,7 +107,8 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
       description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
       headers: IdempotencyHeaders,
       body: ScheduleBody,
-      response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
+      refusals: [scheduleNameTaken, scheduleUnreadable],
+      response: { 201: ScheduleView },
     }),
     async (request, reply) => {
       const { time_zone, point_amount, lot_ttl_seconds, catch_up = "all", ...rest } = request.body;
@@ -150,7 +150,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       tags: ["Schedules"],
       description: "Returns a schedule, with its status and its next occurrence.",
       params: ScheduleParams,
-      response: { 200: ScheduleView, 404: ProblemView },
+      refusals: [scheduleNotFound],
+      response: { 200: ScheduleView },
     }),
     async ({ params: { schedule_id } }) => findSchedule(db, schedule_id),
   );
@@ -180,7 +181,8 @@ function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }:
       tags: ["Schedules"],
       description: `${description} ${idempotentDescription}`,
       params: ScheduleParams,
-      response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
+      refusals: [scheduleEnded, scheduleNotFound],
+      response: { 200: ScheduleView },
     }),
     async (request) => deps[operationId]((request.params as { schedule_id: string }).schedule_id),
   );

@@ -1,5 +1,5 @@
-import type { Db } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
+import { genericPlan } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { openPostgresQueue } from "../../queue/postgres/index.ts";
 import { duels, mode, ticketRequest } from "../../queue/testing.ts";
@@ -32,12 +32,6 @@ const ends = (n: number) => `
 
 /** Tens of thousands of rows take a while on a busy machine. */
 const longTimeout = { statementTimeoutMs: 120_000 };
-
-/** The plan of a cached statement, for any parameters. */
-async function genericPlan(db: Db, sql: string): Promise<string> {
-  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
 
 /** The only indexes that each statement may use. */
 const probes: readonly (readonly [string, readonly string[]])[] = [

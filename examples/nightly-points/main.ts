@@ -1,0 +1,27 @@
+/**
+ * A nightly job: it books tomorrow's bonus for each player, ahead of time. Each reservation has a key of its own, so a job that crashed
+ * in the middle is simply run again: nobody gets the bonus twice, and nobody is left out.
+ *
+ *   npm exec -- node examples/nightly-points/main.ts 2026-01-16T00:00:00Z u_1 u_2
+ */
+import { createClient } from "@todoke/client";
+
+const { POINTS_URL = "http://127.0.0.1:8085", TODOKE_API_KEY = "tdk_dev" } = process.env;
+const todoke = createClient({ services: { points: POINTS_URL }, apiKey: TODOKE_API_KEY });
+const [execute_at = "", ...users] = process.argv.slice(2);
+
+const items = users.map((user_id) => ({
+  idempotency_key: `nightly:${execute_at}:${user_id}`,
+  user_id,
+  point_amount: 100n,
+  execute_at,
+  reason: "nightly bonus",
+}));
+const perRequest = 1_000;
+for (let at = 0; at < items.length; at += perRequest) {
+  const { results } = await todoke.points.reserveBatch({ items: items.slice(at, at + perRequest) });
+  const booked = results.filter(({ status }) => status === 201);
+  const replayed = booked.filter((result) => result.replayed);
+  console.log(`${booked.length} booked, ${replayed.length} of them by an earlier run`);
+  if (booked.length < results.length) process.exitCode = 1; // Run it again.
+}

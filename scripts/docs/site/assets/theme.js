@@ -1,0 +1,3 @@
+// Before the page is drawn, so that it does not flash.
+const chosen = localStorage.getItem("theme");
+if (chosen) document.documentElement.dataset.theme = chosen;
