@@ -50,8 +50,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   account: {
     ...common,
     ...staffRoutes("/v1/admin"),
-    "POST /identities:resolve": { service: ["gateway-bff"] },
-    "GET /display-names": { service: ["gateway-bff"] },
+    "POST /identities:resolve": gateway,
+    "GET /display-names": gateway,
     "GET /users/{user_id}": ownOrStaff,
     "GET /shared-reads/users": gateway,
     "GET /v1/admin/why/{id}": viewers,
