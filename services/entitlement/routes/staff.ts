@@ -11,6 +11,7 @@ import {
 } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { expiryInThePast } from "../problems.ts";
 import { UserEntitlementView, UserId } from "./schemas.ts";
 
 const operators = { staff: "OPERATOR" } as const;
@@ -30,7 +31,7 @@ export function staffRoutes(app: HttpApp, deps: Deps): void {
       params,
       headers: IdempotencyHeaders,
       body: StaffGrantBody,
-      refusals: [problems.actNotFound, problems.actAlreadyUndone],
+      refusals: [expiryInThePast, problems.actNotFound, problems.actAlreadyUndone],
       response,
     }),
     async (request, reply) => {
