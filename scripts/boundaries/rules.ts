@@ -61,11 +61,11 @@ const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; rea
   },
 ];
 
-/** The only importers of client libraries; all others use a port. The bench also measures clients alone. */
+/** The only importers of client libraries; all others use a port. The bench also measures clients alone, and a flow asks a cluster of NATS who leads. */
 const clients: readonly { readonly client: RegExp; readonly owners: RegExp; readonly reason: string }[] = [
   {
     client: /^@nats-io\//,
-    owners: /^(packages\/bus-nats|bench)$/,
+    owners: /^(packages\/bus-nats|bench|flows)$/,
     reason: "only packages/bus-nats knows the NATS client",
   },
   {
