@@ -44,18 +44,6 @@ export const withoutExample: ReadonlySet<string> = new Set([
   "endUserSessions",
   "explainIdHere",
   "listDeadLetterGroups",
-  // Of staff: flows/staff.test.ts sends each of them.
-  "listDeadLetters",
-  "listDeadLetterBatches",
-  "listLateReservations",
-  "listUserNotifications",
-  "listUserTickets",
-  "listReconciliations",
-  "listAuditLog",
-  "listAllDeadLetterGroups",
-  "getOverview",
-  "listKeys",
-  "listUserSessions",
 ]);
 
 interface Target {
