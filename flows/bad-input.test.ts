@@ -2,12 +2,15 @@
 import { hash } from "node:crypto";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import * as entitlement from "@todoke/entitlement";
+import { formatVerifyingKey, toVerifyingKey } from "@todoke/http";
 import { until } from "@todoke/kernel/testing";
 import * as notification from "@todoke/notification";
 import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
+import { rules } from "./access-rules.ts";
+import { type ServiceName, signingKey, tokenFor } from "./all-services.ts";
 import { badRequests } from "./bad-requests.ts";
-import { goodRequest, type HttpRequest, type OpenApi, parseRoutes } from "./good-requests.ts";
+import { goodRequest, type HttpRequest, type OpenApi, parseRoutes, type Route } from "./good-requests.ts";
 
 const holders = ["shop", "game"];
 
@@ -16,6 +19,7 @@ const settings = {
   TODOKE_API_KEYS: holders
     .map((holder) => `${holder}=entitlements:write+read=${hash("sha256", `tdk_${holder}`, "hex")}`)
     .join(","),
+  TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", signingKey)),
   LOG_LEVEL: "silent",
   ENTITLEMENT_PORT: "0",
   NOTIFICATION_PORT: "0",
@@ -25,26 +29,34 @@ async function openServices() {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await servicesDatabase(["entitlement", "notification"]));
   const env = { ...settings, DATABASE_URL: t.url };
-  const urls: string[] = [];
-  for (const service of [entitlement, notification]) {
-    urls.push(parts.use(await service.start(env, { openBus: () => openPostgresBus({ url: t.url }) })).url);
+  const urls: Record<string, string> = {};
+  for (const [name, service] of Object.entries({ entitlement, notification })) {
+    urls[name] = parts.use(await service.start(env, { openBus: () => openPostgresBus({ url: t.url }) })).url;
   }
   const subscriptions = () => t.db.query(`select from todoke_bus.bus_subscriptions`);
   await until("the notification service listens", async () => ((await subscriptions()).rowCount ?? 0) > 0);
-  const routes = (await Promise.all(urls.map(routesAt))).flat();
+  const routes = (await Promise.all(Object.entries(urls).map(routesAt))).flat();
   const all = parts.move();
-  return { db: t.db, urls, routes, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { db: t.db, url: urls.entitlement ?? "", routes, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-async function routesAt(url: string) {
+async function routesAt([name, url]: readonly [string, string]) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
-  return parseRoutes(document).map((route) => ({ url, route }));
+  return Promise.all(parseRoutes(document).map(async (route) => ({ url, route, bearer: await bearerFor(name, route) })));
+}
+
+/** A caller whom the route allows; the routes of operators are for every key here. */
+async function bearerFor(name: string, { method, template }: Route): Promise<string> {
+  const rule = rules[name as ServiceName][`${method} ${template}`];
+  if (!rule || rule.key) return "tdk_shop";
+  return rule.staff ? tokenFor(name, { userId: "admin", roles: ["USER", "ADMIN"] }) : tokenFor(name);
 }
 
 type OpenServices = Awaited<ReturnType<typeof openServices>>;
 
-async function send(url: string, { path, ...request }: HttpRequest) {
-  const response = await fetch(url + path, request);
+async function send(url: string, { path, ...request }: HttpRequest, bearer?: string) {
+  const headers = { ...request.headers, ...(bearer && { authorization: `Bearer ${bearer}` }) };
+  const response = await fetch(url + path, { ...request, headers });
   const type = response.headers.get("content-type");
   const body = await readBody(response);
   return { status: response.status, type, body, replayed: response.headers.get("idempotency-replayed") };
@@ -74,9 +86,9 @@ test("invalid input on any route is rejected with the field's name and writes no
   const before = await countRows(services);
   const accepted: unknown[] = [];
   let sentCount = 0;
-  for (const { url, route } of services.routes)
+  for (const { url, route, bearer } of services.routes)
     for (const { reason, field, ...request } of badRequests(route)) {
-      const { status, type, body } = await send(url, request);
+      const { status, type, body } = await send(url, request, bearer);
       const isRejected = status >= 400 && status < 500 && status !== 401 && status !== 404;
       const isNamed = field === undefined || body.errors?.some((error) => error.field === field);
       const isProblem = type?.startsWith("application/problem+json");
@@ -88,8 +100,8 @@ test("invalid input on any route is rejected with the field's name and writes no
   expect(await countRows(services)).toEqual(before);
 
   // The same requests without the invalid part are accepted and write rows.
-  for (const { url, route } of services.routes) {
-    const { status, body } = await send(url, goodRequest(route));
+  for (const { url, route, bearer } of services.routes) {
+    const { status, body } = await send(url, goodRequest(route), bearer);
     expect([200, 201, 404], `${route.operationId}: ${JSON.stringify(body)}`).toContain(status);
   }
   expect(await countRows(services)).not.toEqual(before);
@@ -97,7 +109,7 @@ test("invalid input on any route is rejected with the field's name and writes no
 
 test("a caller's key never returns another caller's response", async () => {
   await using services = await openServices();
-  const [url = ""] = services.urls;
+  const { url } = services;
   const change = { user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_1" };
   const post = (holder: string, path: string, body: object) =>
     send(url, {

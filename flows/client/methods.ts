@@ -114,11 +114,11 @@ function describedBy(route: Route, routes: readonly Route[]): Described {
   const { operationId } = route.operation;
   const others = routes.filter((other) => other.service !== gateway && other.operation.operationId === operationId);
   const [found, ...more] = route.service === gateway ? others : [];
-  if (more.length > 0)
-    throw new Error(`the operation ${operationId} of the gateway is an operation of several services`);
   const isPassedOn = successes(route.operation).some(({ content }) => refName(jsonOf(content)?.$ref) === passedOn);
   if (isPassedOn && !found) throw new Error(`no service describes ${operationId}, which the gateway passes on`);
-  return { owner: (found ?? route).service, source: isPassedOn && found ? found : route };
+  // What every service has for staff is an operation of the gateway.
+  const owner = more.length > 0 ? route.service : (found ?? route).service;
+  return { owner, source: isPassedOn && found ? found : route };
 }
 
 const successes = ({ responses }: ApiOperation) =>

@@ -2,7 +2,8 @@
 import { hash } from "node:crypto";
 import { repetitions } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apiKeyFor, startAll, tokenFor } from "../all-services.ts";
+import { rules } from "../access-rules.ts";
+import { apiKeyFor, type ServiceName, startAll, tokenFor } from "../all-services.ts";
 import { type OpenApi, parseRoutes } from "../good-requests.ts";
 import { send } from "./http-client.ts";
 
@@ -74,9 +75,8 @@ function cursorsFor(route: number): readonly string[] {
   return cursors.filter((_, index) => index % step === route % step);
 }
 
-async function bearerFor(name: string, admin: { userId: string }): Promise<string> {
-  const isForKeys = ["entitlement", "notification", "points"].includes(name);
-  if (isForKeys) return apiKeyFor("read");
+async function bearerFor(name: ServiceName, template: string, admin: { userId: string }): Promise<string> {
+  if (rules[name][`GET ${template}`]?.key === "read") return apiKeyFor("read");
   return tokenFor(name, { userId: admin.userId, roles: ["USER", "ADMIN"] });
 }
 
@@ -92,7 +92,7 @@ test("an invented cursor gets a page or a 400 that names it, on every route", as
     )) {
       routes++;
       const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter) => parameterFor(name, parameter, admin.userId));
-      const bearer = await bearerFor(name, admin);
+      const bearer = await bearerFor(name, template, admin);
       for (const cursor of cursorsFor(routes)) {
         const response = await send(`${url}${path}?cursor=${encodeURIComponent(cursor)}`, { bearer });
         sentCount++;

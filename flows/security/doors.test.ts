@@ -158,6 +158,8 @@ test.each<[string, Record<string, string>]>([
     const path = route.url
       .replace(/:user_id(\([^)]*\))?/, userIdOf(alice))
       .replace(":session_id", randomUUID())
+      .replace(":service", "points")
+      .replace(/:table(\([^)]*\))?/, "outbox_events")
       .replace(":mode", "duel")
       .replace(/:ticket_id(\([^)]*\))?/, `duel.${"a".repeat(28)}`)
       .replace("::", ":");

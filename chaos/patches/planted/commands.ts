@@ -137,8 +137,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
       { file: batcher, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
       {
         file: store,
-        find: "import { type Db, rfc3339Sql }",
-        replace: "import { type Db, rfc3339Sql, transaction }",
+        find: "import { type Db, rfc3339Sql, type Tx }",
+        replace: "import { type Db, rfc3339Sql, transaction, type Tx }",
       },
       {
         file: store,

@@ -10,7 +10,7 @@ import { query } from "./client.ts";
 import { openCluster } from "./cluster.ts";
 
 /** More than the tests of this repository use at once on a machine with many cores. It costs a few MB. */
-const connectionsMax = "300";
+const connectionsMax = "500";
 
 const defaultSettings = {
   listen_addresses: "127.0.0.1",

@@ -146,7 +146,14 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         description: "The identity provider redirects the browser here.",
         querystring: CallbackQuery,
         produces: ["text/html"],
-        refusals: [identityNotProven, identityProviderUnavailable, loginNotPending, loginRefused],
+        refusals: [
+          identityNotProven,
+          identityProviderUnavailable,
+          loginNotPending,
+          loginRefused,
+          accountInactive,
+          ...Object.values(upstreamProblems.account),
+        ],
         response: {
           200: LandingPage,
           303: redirectTo("For programs: continue at `returnTo` or at `redirect_uri`."),
