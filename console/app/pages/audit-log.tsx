@@ -1,11 +1,10 @@
 /** Who did what, to whom and why, over all services; and undoing what can be undone. */
-import { Link } from "wouter-preact";
 import { formatJson } from "../api/json.ts";
 import { withQuery } from "../api/request.ts";
 import type { AuditAct, FailedPart, Page } from "../api/types.ts";
 import { oppositeOf } from "../api/undo.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, FailedParts, Foreign, PageTitle, Panel, Time, whyHref } from "../parts/basics.tsx";
+import { Empty, FailedParts, Foreign, PageTitle, Panel, ShortId, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -87,11 +86,7 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
         },
         {
           head: t.target,
-          cell: ({ target }) => (
-            <Link class="id" href={whyHref(target)}>
-              <Foreign>{target}</Foreign>
-            </Link>
-          ),
+          cell: ({ target }) => <ShortId id={target} />,
         },
         { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
         {
@@ -115,11 +110,7 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
 function Actor({ actor }: { readonly actor: string }) {
   const id = /^user:(.+)$/.exec(actor)?.[1];
   if (id === undefined) return <Foreign>{actor}</Foreign>;
-  return (
-    <Link class="id" href={whyHref(id)}>
-      {id}
-    </Link>
-  );
+  return <ShortId id={id} />;
 }
 
 /** An undo is a new act with a reason of its own. What was sent cannot be unsent, so a redrive has none. */

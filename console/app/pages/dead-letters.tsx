@@ -4,7 +4,7 @@ import { Link, useLocation } from "wouter-preact";
 import { path, request, withQuery } from "../api/request.ts";
 import type { DeadBatch, DeadLetter, DeadPreview, Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, Foreign, IdLink, PageTitle, Panel, Time, useCount } from "../parts/basics.tsx";
+import { Empty, Foreign, PageTitle, Panel, ShortId, Time, useCount } from "../parts/basics.tsx";
 import { DeadLettersButtons, deadLetterHref } from "../parts/dead-letter-buttons.tsx";
 import { ActDialog, type ActRequest } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
@@ -108,7 +108,7 @@ function Rows({ service, table, rows, selection }: RowsProps) {
             </Link>
           ),
         },
-        { head: t.about, cell: ({ about }) => <IdLink id={about} /> },
+        { head: t.about, cell: ({ about }) => <ShortId id={about} /> },
         {
           head: t.error,
           cell: ({ last_error }) => (

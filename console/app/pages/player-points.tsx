@@ -4,7 +4,7 @@ import type { Reservations, Transaction } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
 import type { Int, Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Amount, Empty, Facts, Foreign, IdLink, Panel, Tag, Time } from "../parts/basics.tsx";
+import { Amount, Empty, Facts, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Paging } from "../parts/paging.tsx";
@@ -118,8 +118,8 @@ export function ReservationRows({
       rows={reservations}
       keyOf={({ id }) => id}
       columns={[
-        { head: t.id, cell: ({ id }) => <IdLink id={id} /> },
-        ...(withUser ? [{ head: t.player, cell: ({ user_id }: { user_id: string }) => <IdLink id={user_id} /> }] : []),
+        { head: t.id, cell: ({ id }) => <ShortId id={id} /> },
+        ...(withUser ? [{ head: t.player, cell: ({ user_id }: { user_id: string }) => <ShortId id={user_id} /> }] : []),
         { head: t.amount, align: "end", cell: ({ point_amount }) => <Amount value={point_amount} /> },
         { head: t.due, cell: ({ execute_at }) => <Time at={execute_at} /> },
         { head: t.state, cell: ({ status }) => <Tag>{status}</Tag> },
@@ -166,7 +166,7 @@ function Statement({ id }: { readonly id: string }) {
                       <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
                     ),
                   },
-                  { head: t.id, cell: ({ transaction_id }) => <IdLink id={transaction_id} /> },
+                  { head: t.id, cell: ({ transaction_id }) => <ShortId id={transaction_id} /> },
                 ]}
               />
             )}

@@ -1,8 +1,8 @@
 /** Shortcuts. None works while somebody types or a dialogue is open. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** One that returns false leaves the key to the browser. */
-export type Shortcuts = Readonly<Record<string, (() => void | false) | undefined>>;
+/** One that returns `false` leaves the key to the browser. */
+export type Shortcuts = Readonly<Record<string, (() => unknown) | undefined>>;
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
