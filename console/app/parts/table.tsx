@@ -43,7 +43,7 @@ export function Table<T>({ label, columns, rows, keyOf, selection }: TableProps<
 
   /** The table with the focus has the keys; without one, the first table of the page. */
   const hasKeys = () => (document.activeElement?.closest("tbody") ?? document.querySelector("tbody")) === body.current;
-  const focused = () => [...(body.current?.rows ?? [])].findIndex((row) => row === document.activeElement);
+  const focused = () => [...(body.current?.rows ?? [])].indexOf(document.activeElement as HTMLTableRowElement);
   const move = (step: number) => {
     if (!hasKeys()) return false;
     const index = Math.min(Math.max(focused() + step, 0), rows.length - 1);
