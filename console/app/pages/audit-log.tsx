@@ -37,7 +37,7 @@ export function AuditRows({ target }: { readonly target?: string }) {
   const filter = { actor, service, target: target ?? params.target };
   const log = useGet<{ acts: readonly AuditAct[]; failed: readonly FailedPart[] } & Page>(
     withQuery("/v1/admin/audit-log", { ...filter, cursor }),
-    { topics: ["audit"], everyMs: 15_000 },
+    { everyMs: 15_000 },
   );
   return (
     <Panel>

@@ -31,7 +31,6 @@ export function DeadLettersPage({ service, table }: TableOf) {
     withQuery(path`/v1/admin/services/${service}/dead-letters/${table}`, { ...filter, cursor }),
     // Rows do not move under somebody who is selecting them.
     {
-      topics: selection.chosen.size > 0 ? [] : [`dead:${service}`],
       ...(selection.chosen.size === 0 && { everyMs: 5_000 }),
     },
   );
@@ -187,9 +186,7 @@ function BatchButtons({ service, table, filter }: TableOf & { readonly filter: F
 
 function Batches({ service }: { readonly service: string }) {
   const t = useTexts();
-  const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, {
-    topics: [`batch:${service}`],
-  });
+  const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, { everyMs: 5_000 });
   if (!data?.batches.length) return null;
   return (
     <Panel title={t.batches}>

@@ -13,7 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { useQueryParams } from "../parts/use-query-params.ts";
 import { useTexts } from "../texts/index.ts";
 
-const live = { topics: ["orders"], everyMs: 5_000 };
+const live = { everyMs: 5_000 };
 
 export function Orders() {
   const t = useTexts();

@@ -10,7 +10,7 @@ import { useTexts } from "../texts/index.ts";
 
 export function Overview() {
   const t = useTexts();
-  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { topics: ["dead"], everyMs: 15_000 });
+  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { everyMs: 15_000 });
   return (
     <>
       <PageTitle title={t.nav.overview} />

@@ -63,7 +63,6 @@ export function PlayerOrders({ id }: PlayerProps) {
   const t = useTexts();
   const [{ cursor }] = useQueryParams();
   const list = useGet<OrderList>(withQuery("/v1/orders", { user_id: id, limit: 50, cursor }), {
-    topics: ["orders"],
     everyMs: 5_000,
   });
   return (
@@ -84,7 +83,6 @@ export function PlayerSessions({ id }: PlayerProps) {
   const t = useTexts();
   const { can } = useStaff();
   const list = useGet<{ sessions: readonly ListedSession[] }>(path`/v1/admin/users/${id}/sessions`, {
-    topics: ["audit"],
     everyMs: 15_000,
   });
   const end = (sessionId?: string) => ({

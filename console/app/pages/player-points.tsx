@@ -29,7 +29,7 @@ const everyMs = 5_000;
 export function PlayerPoints({ id }: { readonly id: string }) {
   const t = useTexts();
   const { can } = useStaff();
-  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { topics: ["audit"], everyMs });
+  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { everyMs });
   const lots = useGet<{ lots: readonly Lot[] }>(path`/v1/points/users/${id}/expiring`);
   return (
     <>
@@ -141,7 +141,7 @@ function Statement({ id }: { readonly id: string }) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ transactions: readonly Transaction[] } & Page>(
     withQuery(path`/v1/points/users/${id}/statement`, { limit: 50, cursor }),
-    { topics: ["audit"], everyMs },
+    { everyMs },
   );
   return (
     <Panel title={t.statement}>
