@@ -22,7 +22,8 @@ function readSchema(): object {
 }
 
 test("the document matches the schema of AsyncAPI 3", () => {
-  const ajv = addFormats.default(new Ajv({ strict: false, allErrors: true }));
+  // The schema has its own copy of the schema of JSON Schema.
+  const ajv = addFormats.default(new Ajv({ strict: false, meta: false, validateSchema: false }));
   const check = ajv.compile(readSchema());
   expect(check(document) ? [] : check.errors).toEqual([]);
   // The check finds something: a channel needs an object.
