@@ -186,7 +186,9 @@ function BatchButtons({ service, table, filter }: TableOf & { readonly filter: F
 
 function Batches({ service }: { readonly service: string }) {
   const t = useTexts();
-  const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, { everyMs: 5_000 });
+  const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, {
+    everyMs: 5_000,
+  });
   if (!data?.batches.length) return null;
   return (
     <Panel title={t.batches}>
