@@ -1,6 +1,6 @@
 /** Who did what, to whom and why, over all services; and undoing what can be undone. */
 import { formatJson } from "../api/json.ts";
-import { withQuery } from "../api/request.ts";
+import { path, withQuery } from "../api/request.ts";
 import type { AuditAct, FailedPart, Page } from "../api/types.ts";
 import { oppositeOf } from "../api/undo.ts";
 import { useGet } from "../api/use-get.ts";
@@ -86,9 +86,16 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
         },
         {
           head: t.target,
-          cell: ({ target }) => <ShortId id={target} />,
+          cell: ({ service, target }) => <ShortId id={target} {...targetHref(service, target)} />,
         },
-        { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
+        {
+          head: t.reason,
+          cell: ({ reason }) => (
+            <span class="wrap">
+              <Foreign>{reason}</Foreign>
+            </span>
+          ),
+        },
         {
           head: t.details,
           cell: ({ details }) =>
@@ -105,6 +112,13 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
       ]}
     />
   );
+}
+
+/** A dead letter is "table/id", and a whole table "table/*". Everything else is an ID. */
+function targetHref(service: string, target: string): { readonly href?: string } {
+  const [, table, id] = /^([a-z_]+)\/(.+)$/.exec(target) ?? [];
+  if (table === undefined || id === undefined) return {};
+  return { href: id === "*" ? path`/dead/${service}/${table}` : path`/dead/${service}/${table}/${id}` };
 }
 
 function Actor({ actor }: { readonly actor: string }) {

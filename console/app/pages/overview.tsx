@@ -106,7 +106,7 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
             <>
               <strong>{service}</strong> <Tag>{ready ? "ready" : "failed"}</Tag>
               <div class="engines">
-                <span class="muted">{t.processCount(processes)}</span>
+                {processes > 0 && <span class="muted">{t.processCount(processes)}</span>}
                 {engines.map(({ name, ok, detail }) => (
                   <span key={name} class={ok ? "muted" : "error-text"} title={detail}>
                     {ok ? "✓" : "✗"} {name}
