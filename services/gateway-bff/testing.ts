@@ -112,7 +112,7 @@ export async function setup() {
     const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: longMs, ...more }));
     const sessions = changed(openStore());
     const onError = () => {};
-    const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
+    const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" }, openapi: false });
     parts.defer(async () => void (await app.close()));
     gatewayRoutes(app, {
       findEntries: async () => ({ entries: [], failed: [] }),
