@@ -1,6 +1,6 @@
 /**
  * The files of the console, for the gateway to serve. A published package has them in `dist`; a working copy builds them when
- * they are first needed, and again after a change of the sources.
+ * they are first needed, and again after a change of the sources (docs/adr/0120).
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -68,7 +68,7 @@ function pageOf(name: string): Page {
 
 async function open(page: Page, path: string): Promise<void> {
   await page.goto(`${running.setup.origin}/console${path}`);
-  await page.locator("main h1").waitFor();
+  await page.locator(".page-title h1").waitFor();
   await settled(page);
 }
 

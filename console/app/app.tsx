@@ -23,12 +23,9 @@ import { useErrorText } from "./parts/loaded.tsx";
 import { rankOf, StaffContext } from "./parts/staff.ts";
 import { useTexts } from "./texts/index.ts";
 
-export function App({ onStaff }: { readonly onStaff: () => void }) {
+export function App() {
   const { data: me, error } = useGet<User>("/v1/me");
   const isStaff = me !== undefined && rankOf(me) >= 0;
-  useEffect(() => {
-    if (isStaff) onStaff();
-  }, [isStaff]);
   if (!me) return <Outside error={error} />;
   if (!isStaff) return <Outside name={me.display_name ?? me.user_id} />;
   return (

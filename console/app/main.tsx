@@ -2,7 +2,6 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/preact-query";
 import { render } from "preact";
 import { Router } from "wouter-preact";
-import { followHints } from "./api/live.ts";
 import { useStore } from "./api/store.ts";
 import { App } from "./app.tsx";
 import { applyPreferences, preferences } from "./parts/preferences.ts";
@@ -21,7 +20,7 @@ function Root() {
     <TextsContext.Provider value={texts[language]}>
       <QueryClientProvider client={client}>
         <Router base="/console">
-          <App onStaff={() => followHints(client)} />
+          <App />
         </Router>
       </QueryClientProvider>
     </TextsContext.Provider>

@@ -1,11 +1,10 @@
 /** Who did what, to whom and why, over all services; and undoing what can be undone. */
-import { Link } from "wouter-preact";
 import { formatJson } from "../api/json.ts";
-import { withQuery } from "../api/request.ts";
+import { path, withQuery } from "../api/request.ts";
 import type { AuditAct, FailedPart, Page } from "../api/types.ts";
 import { oppositeOf } from "../api/undo.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, FailedParts, Foreign, PageTitle, Panel, Time, whyHref } from "../parts/basics.tsx";
+import { Empty, FailedParts, Foreign, PageTitle, Panel, ShortId, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -38,7 +37,7 @@ export function AuditRows({ target }: { readonly target?: string }) {
   const filter = { actor, service, target: target ?? params.target };
   const log = useGet<{ acts: readonly AuditAct[]; failed: readonly FailedPart[] } & Page>(
     withQuery("/v1/admin/audit-log", { ...filter, cursor }),
-    { topics: ["audit"], everyMs: 15_000 },
+    { everyMs: 15_000 },
   );
   return (
     <Panel>
@@ -87,13 +86,16 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
         },
         {
           head: t.target,
-          cell: ({ target }) => (
-            <Link class="id" href={whyHref(target)}>
-              <Foreign>{target}</Foreign>
-            </Link>
+          cell: ({ service, target }) => <ShortId id={target} {...targetHref(service, target)} />,
+        },
+        {
+          head: t.reason,
+          cell: ({ reason }) => (
+            <span class="wrap">
+              <Foreign>{reason}</Foreign>
+            </span>
           ),
         },
-        { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
         {
           head: t.details,
           cell: ({ details }) =>
@@ -112,14 +114,17 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
   );
 }
 
+/** A dead letter is "table/id", and a whole table "table/*". Everything else is an ID. */
+function targetHref(service: string, target: string): { readonly href?: string } {
+  const [, table, id] = /^([a-z_]+)\/(.+)$/.exec(target) ?? [];
+  if (table === undefined || id === undefined) return {};
+  return { href: id === "*" ? path`/dead/${service}/${table}` : path`/dead/${service}/${table}/${id}` };
+}
+
 function Actor({ actor }: { readonly actor: string }) {
   const id = /^user:(.+)$/.exec(actor)?.[1];
   if (id === undefined) return <Foreign>{actor}</Foreign>;
-  return (
-    <Link class="id" href={whyHref(id)}>
-      {id}
-    </Link>
-  );
+  return <ShortId id={id} />;
 }
 
 /** An undo is a new act with a reason of its own. What was sent cannot be unsent, so a redrive has none. */

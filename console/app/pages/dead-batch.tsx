@@ -12,7 +12,6 @@ import { useTexts } from "../texts/index.ts";
 export function DeadBatchPage({ service, id }: { readonly service: string; readonly id: string }) {
   const t = useTexts();
   const batch = useGet<DeadBatch>(path`/v1/admin/services/${service}/dead-letter-batches/${id}`, {
-    topics: [`batch:${service}`],
     everyMs: 1_000,
   });
   return (

@@ -16,7 +16,6 @@ export function DeadGroupsPage() {
   const formatCount = useCount();
   const [{ service, table }, setParams] = useQueryParams();
   const groups = useGet<DeadGroups>(withQuery("/v1/admin/dead-letters/groups", { service, table }), {
-    topics: ["dead"],
     everyMs: 5_000,
   });
   return (

@@ -18,7 +18,6 @@ interface DeadLetterProps {
 export function DeadLetterPage({ service, table, id }: DeadLetterProps) {
   const t = useTexts();
   const letter = useGet<DeadLetterDetail>(path`/v1/admin/services/${service}/dead-letters/${table}/${id}`, {
-    topics: [`dead:${service}`],
     everyMs: 2_000,
   });
   return (

@@ -4,7 +4,7 @@ import { Link, useLocation } from "wouter-preact";
 import { path, request, withQuery } from "../api/request.ts";
 import type { DeadBatch, DeadLetter, DeadPreview, Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, Foreign, IdLink, PageTitle, Panel, Time, useCount } from "../parts/basics.tsx";
+import { Empty, Foreign, PageTitle, Panel, ShortId, Time, useCount } from "../parts/basics.tsx";
 import { DeadLettersButtons, deadLetterHref } from "../parts/dead-letter-buttons.tsx";
 import { ActDialog, type ActRequest } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
@@ -31,7 +31,6 @@ export function DeadLettersPage({ service, table }: TableOf) {
     withQuery(path`/v1/admin/services/${service}/dead-letters/${table}`, { ...filter, cursor }),
     // Rows do not move under somebody who is selecting them.
     {
-      topics: selection.chosen.size > 0 ? [] : [`dead:${service}`],
       ...(selection.chosen.size === 0 && { everyMs: 5_000 }),
     },
   );
@@ -108,7 +107,7 @@ function Rows({ service, table, rows, selection }: RowsProps) {
             </Link>
           ),
         },
-        { head: t.about, cell: ({ about }) => <IdLink id={about} /> },
+        { head: t.about, cell: ({ about }) => <ShortId id={about} /> },
         {
           head: t.error,
           cell: ({ last_error }) => (
@@ -188,7 +187,7 @@ function BatchButtons({ service, table, filter }: TableOf & { readonly filter: F
 function Batches({ service }: { readonly service: string }) {
   const t = useTexts();
   const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, {
-    topics: [`batch:${service}`],
+    everyMs: 5_000,
   });
   if (!data?.batches.length) return null;
   return (

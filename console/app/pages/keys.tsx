@@ -14,7 +14,7 @@ export function Keys() {
   const [{ holder, state }, setParams] = useQueryParams();
   const keys = useGet<{ keys: readonly ApiKey[]; failed: readonly FailedPart[] }>(
     withQuery("/v1/admin/keys", { holder, state }),
-    { topics: ["audit"], everyMs: 30_000 },
+    { everyMs: 30_000 },
   );
   return (
     <>

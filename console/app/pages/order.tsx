@@ -13,7 +13,7 @@ import { useTexts } from "../texts/index.ts";
 export function OrderPage({ id }: { readonly id: string }) {
   const t = useTexts();
   const { can } = useStaff();
-  const order = useGet<Order>(path`/v1/orders/${id}`, { topics: ["orders"], everyMs: 2_000 });
+  const order = useGet<Order>(path`/v1/orders/${id}`, { everyMs: 2_000 });
   return (
     <>
       <PageTitle title={order.data?.order_id ?? t.order}>
@@ -89,7 +89,6 @@ function Evidence({ order }: { readonly order: Order }) {
 function Way({ id }: { readonly id: string }) {
   const t = useTexts();
   const history = useGet<{ history: readonly OrderStep[] }>(path`/v1/orders/${id}/history`, {
-    topics: ["orders"],
     everyMs: 2_000,
   });
   return (

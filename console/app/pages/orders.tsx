@@ -3,7 +3,7 @@ import { Link } from "wouter-preact";
 import type { Order, OrderList, Reconciliation, TradingState } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
+import { Empty, Foreign, PageTitle, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -13,7 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { useQueryParams } from "../parts/use-query-params.ts";
 import { useTexts } from "../texts/index.ts";
 
-const live = { topics: ["orders"], everyMs: 5_000 };
+const live = { everyMs: 5_000 };
 
 export function Orders() {
   const t = useTexts();
@@ -161,7 +161,7 @@ export function OrderRows({ orders }: { readonly orders: readonly Order[] }) {
             </span>
           ),
         },
-        { head: t.player, cell: ({ user_id }) => (user_id ? <IdLink id={user_id} /> : <span class="muted">–</span>) },
+        { head: t.player, cell: ({ user_id }) => (user_id ? <ShortId id={user_id} /> : <span class="muted">–</span>) },
       ]}
     />
   );

@@ -10,7 +10,7 @@ import { useTexts } from "../texts/index.ts";
 
 export function Overview() {
   const t = useTexts();
-  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { topics: ["dead"], everyMs: 15_000 });
+  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { everyMs: 15_000 });
   return (
     <>
       <PageTitle title={t.nav.overview} />
@@ -106,7 +106,7 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
             <>
               <strong>{service}</strong> <Tag>{ready ? "ready" : "failed"}</Tag>
               <div class="engines">
-                <span class="muted">{t.processCount(processes)}</span>
+                {processes > 0 && <span class="muted">{t.processCount(processes)}</span>}
                 {engines.map(({ name, ok, detail }) => (
                   <span key={name} class={ok ? "muted" : "error-text"} title={detail}>
                     {ok ? "✓" : "✗"} {name}

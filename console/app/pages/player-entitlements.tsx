@@ -29,7 +29,7 @@ export function PlayerEntitlements({ id }: { readonly id: string }) {
   const [opened, setOpened] = useState<string>();
   const list = useGet<{ entitlements: readonly Entitlement[] } & Page>(
     withQuery(path`/v1/users/${id}/entitlements`, { limit: 50, cursor }),
-    { topics: ["audit"], everyMs: 5_000 },
+    { everyMs: 5_000 },
   );
   return (
     <>

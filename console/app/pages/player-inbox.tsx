@@ -21,7 +21,7 @@ export function PlayerInbox({ id }: { readonly id: string }) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ notifications: readonly Notification[] } & Page>(
     withQuery(path`/v1/admin/users/${id}/notifications`, { limit: 50, cursor }),
-    { topics: ["dead:notification", "backlog:notification"], everyMs: 2_000 },
+    { everyMs: 2_000 },
   );
   return (
     <Panel title={t.playerTabs.inbox}>

@@ -4,7 +4,7 @@ import type { OrderList, Ticket } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
 import type { ListedSession, Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, Foreign, IdLink, Panel, Tag, Time } from "../parts/basics.tsx";
+import { Empty, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Paging } from "../parts/paging.tsx";
@@ -38,12 +38,13 @@ export function PlayerMatches({ id }: PlayerProps) {
                 rows={tickets}
                 keyOf={({ ticket_id }) => ticket_id}
                 columns={[
-                  { head: t.ticket, cell: ({ ticket_id }) => <IdLink id={ticket_id} /> },
+                  { head: t.ticket, cell: ({ ticket_id }) => <ShortId id={ticket_id} /> },
                   { head: t.mode, cell: ({ mode }) => mode },
                   { head: t.state, cell: ({ status }) => <Tag>{status}</Tag> },
                   {
                     head: t.match,
-                    cell: ({ match_id, reason }) => (match_id ? <IdLink id={match_id} /> : <Foreign>{reason}</Foreign>),
+                    cell: ({ match_id, reason }) =>
+                      match_id ? <ShortId id={match_id} /> : <Foreign>{reason}</Foreign>,
                   },
                   { head: t.started, cell: ({ joined_at }) => <Time at={joined_at} /> },
                   { head: t.ended, cell: ({ matched_at, ended_at }) => <Time at={matched_at ?? ended_at} /> },
@@ -62,7 +63,6 @@ export function PlayerOrders({ id }: PlayerProps) {
   const t = useTexts();
   const [{ cursor }] = useQueryParams();
   const list = useGet<OrderList>(withQuery("/v1/orders", { user_id: id, limit: 50, cursor }), {
-    topics: ["orders"],
     everyMs: 5_000,
   });
   return (
@@ -83,7 +83,6 @@ export function PlayerSessions({ id }: PlayerProps) {
   const t = useTexts();
   const { can } = useStaff();
   const list = useGet<{ sessions: readonly ListedSession[] }>(path`/v1/admin/users/${id}/sessions`, {
-    topics: ["audit"],
     everyMs: 15_000,
   });
   const end = (sessionId?: string) => ({

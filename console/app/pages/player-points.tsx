@@ -4,7 +4,7 @@ import type { Reservations, Transaction } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
 import type { Int, Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Amount, Empty, Facts, Foreign, IdLink, Panel, Tag, Time } from "../parts/basics.tsx";
+import { Amount, Empty, Facts, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Paging } from "../parts/paging.tsx";
@@ -29,7 +29,7 @@ const everyMs = 5_000;
 export function PlayerPoints({ id }: { readonly id: string }) {
   const t = useTexts();
   const { can } = useStaff();
-  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { topics: ["audit"], everyMs });
+  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { everyMs });
   const lots = useGet<{ lots: readonly Lot[] }>(path`/v1/points/users/${id}/expiring`);
   return (
     <>
@@ -118,8 +118,8 @@ export function ReservationRows({
       rows={reservations}
       keyOf={({ id }) => id}
       columns={[
-        { head: t.id, cell: ({ id }) => <IdLink id={id} /> },
-        ...(withUser ? [{ head: t.player, cell: ({ user_id }: { user_id: string }) => <IdLink id={user_id} /> }] : []),
+        { head: t.id, cell: ({ id }) => <ShortId id={id} /> },
+        ...(withUser ? [{ head: t.player, cell: ({ user_id }: { user_id: string }) => <ShortId id={user_id} /> }] : []),
         { head: t.amount, align: "end", cell: ({ point_amount }) => <Amount value={point_amount} /> },
         { head: t.due, cell: ({ execute_at }) => <Time at={execute_at} /> },
         { head: t.state, cell: ({ status }) => <Tag>{status}</Tag> },
@@ -141,7 +141,7 @@ function Statement({ id }: { readonly id: string }) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ transactions: readonly Transaction[] } & Page>(
     withQuery(path`/v1/points/users/${id}/statement`, { limit: 50, cursor }),
-    { topics: ["audit"], everyMs },
+    { everyMs },
   );
   return (
     <Panel title={t.statement}>
@@ -166,7 +166,7 @@ function Statement({ id }: { readonly id: string }) {
                       <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
                     ),
                   },
-                  { head: t.id, cell: ({ transaction_id }) => <IdLink id={transaction_id} /> },
+                  { head: t.id, cell: ({ transaction_id }) => <ShortId id={transaction_id} /> },
                 ]}
               />
             )}

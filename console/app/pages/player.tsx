@@ -21,7 +21,7 @@ type Tab = (typeof tabs)[number];
 
 export function PlayerPage({ id, tab }: { readonly id: string; readonly tab?: string | undefined }) {
   const t = useTexts();
-  const user = useGet<User>(path`/v1/users/${id}`, { topics: ["audit"] });
+  const user = useGet<User>(path`/v1/users/${id}`, { everyMs: 15_000 });
   const here = tabs.find((each) => each === tab) ?? "timeline";
   return (
     <>
@@ -112,7 +112,7 @@ function Profile({ user }: { readonly user: User }) {
 
 function PlayerTimeline({ id }: { readonly id: string }) {
   const t = useTexts();
-  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { topics: ["dead", "batch", "audit"], everyMs: 5_000 });
+  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { everyMs: 5_000 });
   return (
     <Await of={answer}>
       {(data) => (

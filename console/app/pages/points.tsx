@@ -15,7 +15,6 @@ export function Points() {
   const t = useTexts();
   const [{ cursor }] = useQueryParams();
   const late = useGet<Reservations>(withQuery("/v1/admin/points/late-reservations", { limit: 50, cursor }), {
-    topics: ["backlog:points"],
     everyMs: 5_000,
   });
   const schedules = useGet<{ schedules: readonly Schedule[] } & Page>("/v1/points/schedules?limit=100", {

@@ -24,7 +24,7 @@ export function Why() {
 
 function Answer({ id }: { readonly id: string }) {
   const [, navigate] = useLocation();
-  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { topics: ["dead", "backlog", "batch"], everyMs: 2_000 });
+  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { everyMs: 2_000 });
   const user = answer.data?.found.find(({ kind }) => kind === "user");
   // A player has a page of its own.
   useEffect(() => {

@@ -17,6 +17,16 @@ export function Tag({ children }: { readonly children: string }) {
   return <span class={`tag ${tone}`}>{children}</span>;
 }
 
+/** In a table the two ends of a long ID are enough; the whole is in its link. */
+export function ShortId({ id, href }: { readonly id: string; readonly href?: string }) {
+  const isLong = id.length > 20;
+  return (
+    <Link class="id short" href={href ?? whyHref(id)} title={id}>
+      <bdi>{isLong ? `${id.slice(0, 8)}…${id.slice(-6)}` : id}</bdi>
+    </Link>
+  );
+}
+
 /** The time as it is here; in full, and in UTC, on hover. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
   const { locale } = useTexts();

@@ -1,7 +1,8 @@
 /** Shortcuts. None works while somebody types or a dialogue is open. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-export type Shortcuts = Readonly<Record<string, (() => void) | undefined>>;
+/** One that returns `false` leaves the key to the browser. */
+export type Shortcuts = Readonly<Record<string, (() => unknown) | undefined>>;
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -18,9 +19,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       if (document.querySelector("dialog[open]")) return;
       const run = latest.current[`${before} ${event.key}`] ?? latest.current[event.key];
       before = event.key;
-      if (!run) return;
-      event.preventDefault();
-      run();
+      if (run && run() !== false) event.preventDefault();
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);

@@ -1,8 +1,9 @@
 /** Navigation, search, and what is the same on every page. */
+import { useQueryClient } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation, useRoute } from "wouter-preact";
-import { live, pause } from "../api/live.ts";
+import { live, setPaused } from "../api/live.ts";
 import { request } from "../api/request.ts";
 import { useStore } from "../api/store.ts";
 import { useTexts } from "../texts/index.ts";
@@ -101,19 +102,19 @@ function PageLink({ path, children }: { readonly path: string; readonly children
 
 function LiveToggle() {
   const t = useTexts();
-  const { state, since } = useStore(live);
+  const client = useQueryClient();
+  const { isPaused, since } = useStore(live);
   const time = new Date(since).toLocaleTimeString(t.locale, { hourCycle: "h23" });
-  const text = { live: t.live, waiting: t.notLive, paused: t.pausedSince(time) }[state];
   return (
     <button
       type="button"
-      class={`live is-${state}`}
-      aria-pressed={state !== "paused"}
-      title={state === "paused" ? t.resume : t.pause}
-      onClick={() => pause(state !== "paused")}
+      class={`live ${isPaused ? "is-paused" : "is-live"}`}
+      aria-pressed={!isPaused}
+      title={isPaused ? t.resume : t.pause}
+      onClick={() => setPaused(client, !isPaused)}
     >
       <span class="dot" aria-hidden="true" />
-      <span class="live-text">{text}</span>
+      <span class="live-text">{isPaused ? t.pausedSince(time) : t.live}</span>
     </button>
   );
 }

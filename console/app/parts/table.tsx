@@ -41,24 +41,26 @@ export function Table<T>({ label, columns, rows, keyOf, selection }: TableProps<
   const last = useRef(0);
   const keys = rows.map(keyOf);
 
-  const focused = () =>
-    [...(body.current?.rows ?? [])].indexOf(document.activeElement?.closest("tr") as HTMLTableRowElement);
+  /** The table with the focus has the keys; without one, the first table of the page. */
+  const hasKeys = () => (document.activeElement?.closest("tbody") ?? document.querySelector("tbody")) === body.current;
+  const focused = () => [...(body.current?.rows ?? [])].indexOf(document.activeElement as HTMLTableRowElement);
   const move = (step: number) => {
+    if (!hasKeys()) return false;
     const index = Math.min(Math.max(focused() + step, 0), rows.length - 1);
     body.current?.rows[index]?.focus();
   };
-  const focusedKey = () => keys[focused()];
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
-    Enter:
-      rows.length > 0 && focused() >= 0 ? () => body.current?.rows[focused()]?.querySelector("a")?.click() : undefined,
-    ...(selection && {
-      x: () => {
-        const key = focusedKey();
-        if (key !== undefined) selection.choose([key], !selection.chosen.has(key));
-      },
-    }),
+    Enter() {
+      if (focused() < 0) return false;
+      body.current?.rows[focused()]?.querySelector("a")?.click();
+    },
+    x() {
+      const key = keys[focused()];
+      if (!selection || key === undefined) return false;
+      selection.choose([key], !selection.chosen.has(key));
+    },
   });
 
   /** With Shift, everything since the last one. */

@@ -28,7 +28,6 @@ export const en = {
   keysOpen: "Open the row",
   close: "Close",
   live: "Live",
-  notLive: "Reads every few seconds",
   pausedSince: (time: string) => `Paused since ${time}`,
   pause: "Pause: show nothing new",
   resume: "Follow changes again",

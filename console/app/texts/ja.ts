@@ -25,7 +25,6 @@ export const ja: Texts = {
   keysOpen: "行を開く",
   close: "閉じる",
   live: "ライブ",
-  notLive: "数秒ごとに読み込み",
   pausedSince: (time) => `${time} から停止中`,
   pause: "更新を止める",
   resume: "更新を再開する",
