@@ -42,7 +42,9 @@ async function openServices() {
 
 async function routesAt([name, url]: readonly [string, string]) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
-  return Promise.all(parseRoutes(document).map(async (route) => ({ url, route, bearer: await bearerFor(name, route) })));
+  return Promise.all(
+    parseRoutes(document).map(async (route) => ({ url, route, bearer: await bearerFor(name, route) })),
+  );
 }
 
 /** A caller whom the route allows; the routes of operators are for every key here. */
@@ -73,7 +75,9 @@ async function readBody(response: Response): Promise<{ readonly errors?: readonl
 async function countRows({ db }: OpenServices): Promise<Record<string, number>> {
   const tables = await db.query(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
-      where schemaname in ('entitlement', 'notification', 'todoke_bus') order by 1`,
+      where schemaname in ('entitlement', 'notification', 'todoke_bus')
+        and tablename not in ('audits', 'console_samples') -- written at an interval
+      order by 1`,
   );
   const counts: Record<string, number> = {};
   for (const { name } of tables.rows)
@@ -92,7 +96,7 @@ test("invalid input on any route is rejected with the field's name and writes no
       const isRejected = status >= 400 && status < 500 && status !== 401 && status !== 404;
       const isNamed = field === undefined || body.errors?.some((error) => error.field === field);
       const isProblem = type?.startsWith("application/problem+json");
-      if (!isRejected || !isNamed || !isProblem) accepted.push([route.operationId, reason, field, status]);
+      if (!isRejected || !isNamed || !isProblem) accepted.push([route.operationId, reason, field, status, body]);
       sentCount++;
     }
   expect(accepted).toEqual([]);

@@ -14,6 +14,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
+  readonly maxLength?: number;
   readonly anyOf?: readonly { readonly const?: string }[];
   readonly const?: string;
   readonly examples?: readonly string[];
@@ -69,12 +70,23 @@ const defaultValues: Readonly<Record<string, string>> = {
   notification_id: uuid,
   idempotency_key: "key-1",
   redriven_by: "aki",
+  table: "inbox_dlq",
+  group: "0".repeat(32),
+  through: "1",
+  undoes: "1",
+  batch_id: uuid,
 };
 
 function goodValue(name: string, { type, properties, items, anyOf, const: only, examples }: Schema): unknown {
   if (properties) return Object.fromEntries(Object.entries(properties).map(([key, of]) => [key, goodValue(key, of)]));
   if (items) return [goodValue(name, items)];
-  return only ?? anyOf?.[0]?.const ?? examples?.[0] ?? defaultValues[name] ?? (type === "integer" ? 1 : "good");
+  return (
+    only ??
+    anyOf?.[0]?.const ??
+    examples?.[0] ??
+    defaultValues[name] ??
+    (type === "integer" ? 1 : type === "boolean" ? true : "good")
+  );
 }
 
 /** A request that the route accepts, or answers with 404. */

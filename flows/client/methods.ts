@@ -14,7 +14,7 @@ const services: Readonly<Record<string, { readonly namespace: string; readonly n
   account: { namespace: "account", noun: /$^/ },
   entitlement: { namespace: "entitlements", noun: /Entitlements?/ },
   matchmaking: { namespace: "matchmaking", noun: /$^/ },
-  notification: { namespace: "inbox", noun: /Inbox/ },
+  notification: { namespace: "inbox", noun: /(User)?Inbox/ },
   orders: { namespace: "orders", noun: /Orders?/ },
   points: { namespace: "points", noun: /Points/ },
   "gateway-bff": { namespace: "gateway", noun: /$^/ },
@@ -90,8 +90,9 @@ const routesOf = (service: string, document: ApiDocument): Route[] =>
 /** How a document says that only the gateway may call an operation (describeRule of packages/http). */
 const forGateway = /Allowed for gateway-bff\.$/;
 
-/** Redirects, pages and forms are for browsers and identity providers. */
-function isForPrograms({ operation }: Route): boolean {
+/** Redirects, pages and forms are for browsers and identity providers. Staff calls the gateway. */
+function isForPrograms({ service, path, operation }: Route): boolean {
+  if (service !== gateway && path.startsWith("/v1/admin/")) return false;
   if (forGateway.test(operation.description ?? "")) return false;
   const types = successes(operation).flatMap(({ content = {} }) => Object.keys(content));
   const sends = Object.keys(operation.requestBody?.content ?? { "application/json": {} });
@@ -112,7 +113,11 @@ interface Described {
 
 function describedBy(route: Route, routes: readonly Route[]): Described {
   const { operationId } = route.operation;
-  const others = routes.filter((other) => other.service !== gateway && other.operation.operationId === operationId);
+  // The inbox of the player who calls is, at its service, that of a user.
+  const names = [operationId, operationId.replace("Inbox", "UserInbox")];
+  const others = routes.filter(
+    (other) => other.service !== gateway && names.includes(other.operation.operationId ?? ""),
+  );
   const [found, ...more] = route.service === gateway ? others : [];
   const isPassedOn = successes(route.operation).some(({ content }) => refName(jsonOf(content)?.$ref) === passedOn);
   if (isPassedOn && !found) throw new Error(`no service describes ${operationId}, which the gateway passes on`);

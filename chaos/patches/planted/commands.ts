@@ -142,7 +142,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
       },
       {
         file: store,
-        find: `(db: Db, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>\n${runChange}`,
+        find: `(db: Db | Tx, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>\n${runChange}`,
         replace: `(db: Db, rows: readonly ChangeRow[], publish: (events: unknown[]) => Promise<unknown>) =>
   transaction(db, async (tx) => {
     const { rows: changed } = await tx.query(change.sql, [JSON.stringify(rows)]);

@@ -4,7 +4,7 @@
 export const int64Names = ["amount","audit_id","balance","captured","granted","held","moved","pending","point_amount","released","remaining","reserved_points","version"] as const;
 
 /** Properties with values of any name. Their numbers are as JSON.parse reads them. */
-export const freeNames = ["attributes","data","result","session"] as const;
+export const freeNames = ["attributes","data","details","fields","headers","result","session"] as const;
 
 /** The part of the client that has the operations of a service. */
 export const namespaces = {
@@ -20,7 +20,6 @@ export const namespaces = {
 export const serviceOperations = {
   account: {
     deleteUser: "POST /users/{user_id}:delete body key",
-    explainIdHere: "GET /v1/admin/why/{id}",
     exportUser: "GET /users/{user_id}/export",
     getUser: "GET /users/{user_id}",
     grantRole: "POST /admin/users/{user_id}:grant-role body key",
@@ -34,20 +33,17 @@ export const serviceOperations = {
   entitlement: {
     change: "POST /v1/entitlements/batch body item-keys",
     check: "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}",
-    explainIdHere: "GET /v1/admin/why/{id}",
     grant: "POST /v1/entitlements/grants body key",
     list: "GET /v1/users/{user_id}/entitlements items=entitlements",
     listHistory: "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history items=history",
     revoke: "POST /v1/entitlements/revokes body key",
   },
   notification: {
-    explainIdHere: "GET /v1/admin/why/{id}",
     follow: "GET /v1/users/{user_id}/inbox/stream stream",
     list: "GET /v1/users/{user_id}/inbox items=notifications",
   },
   matchmaking: {
     cancelTicket: "DELETE /v1/matchmaking/tickets/{ticket_id}",
-    explainIdHere: "GET /v1/admin/why/{id}",
     getCurrentTicket: "GET /v1/matchmaking/tickets/current no-params",
     getQueueStats: "GET /v1/matchmaking/queues/{mode}/stats",
     getTicket: "GET /v1/matchmaking/tickets/{ticket_id}",
@@ -64,7 +60,6 @@ export const serviceOperations = {
     captureHold: "POST /v1/points/holds/{hold_id}/capture body key",
     createSchedule: "POST /v1/points/schedules body key",
     endSchedule: "POST /v1/points/schedules/{schedule_id}/end",
-    explainIdHere: "GET /v1/admin/why/{id}",
     get: "GET /point/confirm",
     getBalance: "GET /v1/points/users/{user_id}/balance",
     getHold: "GET /v1/points/holds/{hold_id}",
@@ -91,7 +86,6 @@ export const serviceOperations = {
     accept: "POST /do/order body key body-key",
     cancel: "POST /do/order/{idempotency_key}/cancel",
     cancelAll: "POST /v1/orders/cancel-all body",
-    explainIdHere: "GET /v1/admin/why/{id}",
     get: "GET /v1/orders/{id}",
     getByKey: "GET /do/order/{idempotency_key}",
     getTradingState: "GET /v1/orders/trading-state no-params",
@@ -120,22 +114,41 @@ export const gatewayOperations = {
     updateUser: "PATCH /v1/users/{user_id} body",
   },
   entitlements: {
+    grantAsStaff: "POST /v1/admin/users/{user_id}/entitlement-grants body key",
     list: "GET /v1/users/{user_id}/entitlements items=entitlements",
+    listHistory: "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history items=history",
+    revokeAsStaff: "POST /v1/admin/users/{user_id}/entitlement-revokes body key",
   },
   gateway: {
+    discardDeadLetters: "POST /v1/admin/services/{service}/dead-letters/{table}:discard body key",
     endOtherSessions: "POST /v1/sessions:revoke-others no-params",
     endSession: "DELETE /v1/sessions/{session_id}",
+    endUserSessions: "POST /v1/admin/users/{user_id}/sessions:end body key",
     explainId: "GET /v1/admin/why/{id}",
     fetchSessionToken: "POST /login/token body",
+    getDeadLetter: "GET /v1/admin/services/{service}/dead-letters/{table}/{id}",
+    getDeadLetterBatch: "GET /v1/admin/services/{service}/dead-letter-batches/{batch_id}",
     getMe: "GET /v1/me no-params",
     getMyProfile: "GET /v1/me/profile",
+    getOverview: "GET /v1/admin/overview no-params",
     getProfile: "GET /v1/users/{user_id}/profile",
+    listAllDeadLetterGroups: "GET /v1/admin/dead-letters/groups",
+    listAuditLog: "GET /v1/admin/audit-log",
+    listDeadLetterBatches: "GET /v1/admin/services/{service}/dead-letter-batches",
+    listDeadLetters: "GET /v1/admin/services/{service}/dead-letters/{table} items=dead_letters",
+    listKeys: "GET /v1/admin/keys",
     listSessions: "GET /v1/sessions no-params",
+    listUserSessions: "GET /v1/admin/users/{user_id}/sessions",
     logOut: "POST /logout no-params",
+    previewDeadLetters: "GET /v1/admin/services/{service}/dead-letters/{table}:preview",
+    redriveDeadLetters: "POST /v1/admin/services/{service}/dead-letters/{table}:redrive body key",
+    startDeadLetterBatch: "POST /v1/admin/services/{service}/dead-letter-batches body key",
+    stopDeadLetterBatch: "POST /v1/admin/services/{service}/dead-letter-batches/{batch_id}:stop body key",
   },
   inbox: {
     follow: "GET /v1/inbox/stream stream no-params",
     list: "GET /v1/inbox items=notifications",
+    listUserNotifications: "GET /v1/admin/users/{user_id}/notifications items=notifications",
   },
   matchmaking: {
     cancelTicket: "DELETE /v1/matchmaking/tickets/{ticket_id}",
@@ -145,12 +158,28 @@ export const gatewayOperations = {
     joinQueue: "POST /v1/matchmaking/queues/{mode}/tickets body key",
     listQueues: "GET /v1/matchmaking/queues no-params",
     listTickets: "GET /v1/matchmaking/tickets items=tickets",
+    listUserTickets: "GET /v1/admin/users/{user_id}/tickets items=tickets",
+  },
+  orders: {
+    get: "GET /v1/orders/{id}",
+    getTradingState: "GET /v1/orders/trading-state no-params",
+    list: "GET /v1/orders items=orders",
+    listFills: "GET /v1/orders/{id}/fills items=fills",
+    listHistory: "GET /v1/orders/{id}/history items=history",
+    listReconciliations: "GET /v1/admin/orders/reconciliations no-params",
+    listUnresolved: "GET /v1/orders/unresolved items=orders",
+    resolve: "POST /v1/admin/orders/{id}:resolve body key",
+    setTradingState: "PUT /v1/orders/trading-state body",
+    setTradingStateOfInstrument: "PUT /v1/orders/trading-state/{instrument} body",
   },
   points: {
+    adjust: "POST /v1/admin/users/{user_id}/point-adjustments body key",
     getBalance: "GET /v1/points/users/{user_id}/balance",
     listExpiring: "GET /v1/points/users/{user_id}/expiring items=lots",
+    listLateReservations: "GET /v1/admin/points/late-reservations",
     listReservations: "GET /v1/points/users/{user_id}/reservations items=reservations",
     listReserved: "GET /users/{user_id}/reserved-points items=reservations",
+    listSchedules: "GET /v1/points/schedules items=schedules",
     listStatement: "GET /v1/points/users/{user_id}/statement items=transactions",
   },
 } as const;

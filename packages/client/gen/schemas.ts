@@ -61,12 +61,12 @@ export interface AcceptedOrder {
 
 export type AccountPart = {
   readonly status: "ok";
-  readonly value: User;
+  readonly value: UserFields;
   readonly as_of: string;
 } | {
   /** The last response: the service is down. */
   readonly status: "stale";
-  readonly value: User;
+  readonly value: UserFields;
   readonly as_of: string;
 } | {
   readonly status: "failed";
@@ -91,6 +91,49 @@ export interface AddPointsRequest {
   readonly source_id?: string;
 }
 
+export interface AdjustPointsRequest {
+  readonly direction: "add" | "spend";
+  readonly point_amount: AdjustedAmount;
+  /** When added points expire. Default: never. */
+  readonly expires_at?: string;
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+  /** The `act_id` of the act that this one undoes. */
+  readonly undoes?: string;
+}
+
+/** Points, as a JSON integer or as a string of digits. Send amounts above 2^53 as a string. */
+export type AdjustedAmount = bigint;
+
+export interface AllDeadLetterGroups {
+  /** The most frequent first. */
+  readonly groups: readonly DeadLetterGroup[];
+  readonly tables: readonly DeadLetterTable[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+}
+
+export interface ApiKey {
+  readonly key_id: string;
+  readonly holder: string;
+  readonly scopes: readonly string[];
+  readonly state: "live" | "expired" | "revoked";
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+  readonly revoked_by: string | null;
+  readonly revoked_reason: string | null;
+  readonly last_used_at: string | null;
+  readonly services: readonly string[];
+}
+
+export interface ApiKeyList {
+  readonly keys: readonly ApiKey[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+}
+
 export interface AuditEntry {
   /** The position in the audit. */
   readonly audit_id: bigint;
@@ -107,6 +150,14 @@ export interface AuditEntry {
   /** The same fields after the change. */
   readonly after: unknown;
   readonly created_at: string;
+}
+
+export interface AuditLog {
+  readonly acts: readonly ServiceStaffAct[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+  /** Set if there are more rows: send it as `cursor`. */
+  readonly next_cursor?: string;
 }
 
 export interface AuditPage {
@@ -227,9 +278,182 @@ export interface CreateScheduleRequest {
   readonly catch_up?: CatchUp;
 }
 
+export interface Cure {
+  readonly text: string;
+  readonly href: string | null;
+}
+
+export interface DeadLetter {
+  /** The id of a dead letter. */
+  readonly id: string;
+  readonly event_type: string;
+  /** The user or the aggregate. */
+  readonly about: string;
+  /** Attempts so far. */
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+  readonly since: string;
+  /** The error: rows with the same one differ in numbers and ids only. */
+  readonly group: string;
+}
+
+export interface DeadLetterActRequest {
+  /** The dead letters. */
+  readonly ids: readonly string[];
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+}
+
+export interface DeadLetterActResult {
+  /** Those that were dead. */
+  readonly applied: readonly string[];
+  /** Those that were not dead, or not any more. */
+  readonly unchanged: readonly string[];
+}
+
+export interface DeadLetterBatch {
+  readonly batch_id: string;
+  readonly service: string;
+  readonly act: "redrive" | "discard";
+  /** A table with dead letters. */
+  readonly table: string;
+  readonly filter: DeadLetterBatchFilter;
+  readonly reason: string;
+  readonly created_by: string;
+  readonly created_at: string;
+  readonly state: "RUNNING" | "DONE" | "STOPPED";
+  /** The rows that matched when it began. */
+  readonly total: number;
+  readonly total_capped: boolean;
+  /** The rows so far. */
+  readonly examined: number;
+  /** Of them, those that were still dead. */
+  readonly applied: number;
+  readonly finished_at: string | null;
+  readonly error: string | null;
+}
+
+export interface DeadLetterBatchFilter {
+  /** The error: rows with the same one differ in numbers and ids only. */
+  readonly group?: string;
+  /** Only events of this type. */
+  readonly event_type?: string;
+  /** Only errors that contain this text. */
+  readonly error?: string;
+  /** Only rows of this user. */
+  readonly user_id?: string;
+}
+
+export interface DeadLetterBatchRequest {
+  readonly act: "redrive" | "discard";
+  /** A table with dead letters. */
+  readonly table: string;
+  readonly filter?: DeadLetterFilter;
+  /** Must be true for a batch without a filter. */
+  readonly all?: boolean;
+  /** From the preview. */
+  readonly through: string;
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+}
+
+export interface DeadLetterBatches {
+  readonly batches: readonly DeadLetterBatch[];
+}
+
+export interface DeadLetterDetail {
+  /** The id of a dead letter. */
+  readonly id: string;
+  readonly event_type: string | null;
+  readonly about: string | null;
+  /** Attempts so far. */
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+  readonly since: string | null;
+  readonly group: string | null;
+  /** not dead: it was redriven. */
+  readonly state: "dead" | "not dead" | "discarded";
+  /** The event or notification as JSON, if it can be read. */
+  readonly payload: unknown;
+  /** The event as received, if it is stored encoded. */
+  readonly payload_base64?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** All other columns. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** The last 20 redrives, newest first. */
+  readonly redrives: readonly StaffRedrive[];
+  readonly discarded?: StaffDiscard;
+}
+
+export interface DeadLetterFilter {
+  /** The error: rows with the same one differ in numbers and ids only. */
+  readonly group?: string;
+  /** Only events of this type. */
+  readonly event_type?: string;
+  /** Only errors that contain this text. */
+  readonly error?: string;
+  /** Only rows of this user. */
+  readonly user_id?: string;
+}
+
+export interface DeadLetterGroup {
+  readonly service: string;
+  /** A table with dead letters. */
+  readonly table: string;
+  /** The error: rows with the same one differ in numbers and ids only. */
+  readonly group: string;
+  /** The first line of the error, with # for numbers and ids. */
+  readonly error: string;
+  readonly example: string | null;
+  /** The id of a dead letter. */
+  readonly example_id: string;
+  readonly count: number;
+  readonly first_at: string;
+  readonly last_at: string;
+}
+
+export interface DeadLetterPage {
+  readonly dead_letters: readonly DeadLetter[];
+  /** Set if there are more rows: send it as `cursor`. */
+  readonly next_cursor?: string;
+}
+
+export interface DeadLetterPreview {
+  /** The dead letters that match now. */
+  readonly count: number;
+  /** True if there are more. */
+  readonly capped: boolean;
+  readonly through: string | null;
+}
+
+export interface DeadLetterTable {
+  readonly service: string;
+  /** A table with dead letters. */
+  readonly table: string;
+  readonly dead: number;
+  /** True if there are more than were counted. */
+  readonly capped: boolean;
+}
+
+export interface DueReservations {
+  readonly reservations: readonly Reservation[];
+}
+
+export interface EndUserSessionsRequest {
+  /** Default: all sessions of the user. */
+  readonly session_id?: string;
+  /** The reason, which is stored in the audit. */
+  readonly reason: string;
+}
+
 export interface EndedSessions {
   /** The number of sessions that were ended. */
   readonly ended: number;
+}
+
+export interface EngineHealth {
+  readonly name: string;
+  readonly ok: boolean;
 }
 
 export interface Entitlement {
@@ -306,6 +530,11 @@ export type EntitlementStatus = "ACTIVE" | "REVOKED" | "EXPIRED";
 
 /** The order at the broker: open, or how it ended. Null or absent if the broker has not taken it. */
 export type Execution = "open" | "filled" | "cancelled" | "expired";
+
+export interface FailedService {
+  readonly service: string;
+  readonly detail: string;
+}
 
 export interface FetchSessionTokenRequest {
   /** The code with which the login ended. */
@@ -403,6 +632,28 @@ export interface Identity {
   readonly updated_at: string;
 }
 
+export interface InboxEntry {
+  readonly notification_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly text: LocalizedText;
+  readonly data?: NotificationData;
+  readonly status: NotificationStatus;
+  readonly attempt_count: number;
+  readonly occurred_at: string;
+  readonly created_at: string;
+  readonly next_retry_at?: string;
+  readonly sent_at?: string;
+  readonly last_error?: string;
+}
+
+export interface InboxEntryPage {
+  readonly user_id: string;
+  readonly notifications: readonly InboxEntry[];
+  /** Set if there are more rows: send it as `cursor`. */
+  readonly next_cursor?: string;
+}
+
 export interface JoinQueueRequest {
   /** Players on the ticket; they stay together. */
   readonly party_size?: number;
@@ -436,6 +687,29 @@ export interface LotPage {
   readonly lots: readonly Lot[];
   /** Set if there are more rows: send it as `cursor`. */
   readonly next_cursor?: string;
+}
+
+export interface MinuteSample {
+  readonly minute: string;
+  readonly requests: number;
+  /** Responses with 5xx. */
+  readonly errors: number;
+  readonly p50_ms: number | null;
+  readonly p99_ms: number | null;
+  readonly backlog: number | null;
+  readonly oldest_age_s: number | null;
+  readonly dead: number | null;
+}
+
+export interface Need {
+  readonly service: string;
+  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "late" | "failing";
+  readonly table: string | null;
+  readonly count: number;
+  /** True if there may be more. */
+  readonly capped: boolean;
+  readonly detail: string;
+  readonly cure: Cure;
 }
 
 export interface NewReservation {
@@ -473,6 +747,8 @@ export interface NotificationPage {
   /** Set if there are more rows: send it as `cursor`. */
   readonly next_cursor?: string;
 }
+
+export type NotificationStatus = "PENDING" | "PROCESSING" | "SENT" | "FAILED";
 
 export interface Order {
   /** Our ID of the order. */
@@ -572,6 +848,15 @@ export interface OrderTransition {
   readonly by: string;
 }
 
+export interface Overview {
+  readonly at: string;
+  readonly services: readonly ServiceOverview[];
+  /** The most urgent first. */
+  readonly needs_you: readonly Need[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+}
+
 export interface Peer {
   readonly user_id: string;
   readonly team: number;
@@ -634,12 +919,12 @@ export interface Profile {
 
 export type ProfilePart = {
   readonly status: "ok";
-  readonly value: ServiceResponse;
+  readonly value: ServiceResponse | null;
   readonly as_of: string;
 } | {
   /** The last response: the service is down. */
   readonly status: "stale";
-  readonly value: ServiceResponse;
+  readonly value: ServiceResponse | null;
   readonly as_of: string;
 } | {
   readonly status: "failed";
@@ -696,6 +981,24 @@ export interface QueuedTicket {
 export interface ReasonRequest {
   /** The reason, which is stored in the audit. */
   readonly reason: string;
+}
+
+export interface Reconciliation {
+  /** The kind of broker. */
+  readonly adapter: string;
+  readonly last_started_at: string | null;
+  readonly last_ok_at: string | null;
+  readonly last_error: string | null;
+  /** Orders that the broker listed. */
+  readonly seen: number;
+  /** Orders that the broker and we see differently. */
+  readonly mismatches: number;
+  /** The first mismatches. */
+  readonly details: unknown;
+}
+
+export interface Reconciliations {
+  readonly reconciliations: readonly Reconciliation[];
 }
 
 export interface RefundPointsRequest {
@@ -810,6 +1113,15 @@ export interface ReservedPointsPage {
   readonly next_cursor?: string;
 }
 
+export interface ResolveOrderRequest {
+  /** taken: the broker has the order, and it is not sent again. not-taken: it is sent again. */
+  readonly as: "taken" | "not-taken";
+  /** The broker's ID of a taken order, if it is known. */
+  readonly broker_order_id?: string;
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+}
+
 export interface RevokeEntitlementRequest {
   readonly user_id: string;
   /** The product. */
@@ -830,8 +1142,7 @@ export interface RiskConstraints {
 export type Role = "USER" | "VIEWER" | "OPERATOR" | "ADMIN";
 
 export interface RoleRequest {
-  /** Every account has the role USER. */
-  readonly role: "ADMIN";
+  readonly role: StaffRole;
   /** The reason, which is stored in the audit. */
   readonly reason: string;
 }
@@ -877,8 +1188,34 @@ export interface ScheduleUsersRequest {
   readonly user_ids: readonly string[];
 }
 
+export interface ServiceOverview {
+  readonly service: string;
+  readonly ready: boolean;
+  readonly engines: readonly EngineHealth[];
+  /** Processes that sampled the last minute. */
+  readonly processes: number;
+  /** The last hour, oldest first. A minute without a sample is missing. */
+  readonly samples: readonly MinuteSample[];
+}
+
 /** The response of the service, unchanged. Its own document describes it, under the same operationId. */
 export interface ServiceResponse {
+}
+
+export interface ServiceStaffAct {
+  readonly service: string;
+  readonly act_id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly role: "VIEWER" | "OPERATOR" | "ADMIN" | null;
+  /** The operation. */
+  readonly act: string;
+  /** What it was done to. */
+  readonly target: string;
+  readonly reason: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly undoes: string | null;
+  readonly undone_by: string | null;
 }
 
 export interface Session {
@@ -925,6 +1262,43 @@ export interface SpendPointsRequest {
   /** The ID of that object. */
   readonly source_id?: string;
 }
+
+export interface StaffDiscard {
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string;
+}
+
+export interface StaffGrantRequest {
+  /** The product. */
+  readonly stock_keeping_unit: string;
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+  /** The `act_id` of the act that this one undoes. */
+  readonly undoes?: string;
+  /** When the grant expires. Without it the grant does not expire. */
+  readonly expires_at?: string;
+}
+
+export interface StaffRedrive {
+  readonly redriven_at: string;
+  readonly redriven_by: string;
+  readonly reason: string;
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+}
+
+export interface StaffRevokeRequest {
+  /** The product. */
+  readonly stock_keeping_unit: string;
+  /** Why; recorded in the audit log. */
+  readonly reason: string;
+  /** The `act_id` of the act that this one undoes. */
+  readonly undoes?: string;
+}
+
+/** VIEWER reads, OPERATOR acts, ADMIN may do everything. Every account has the role USER. */
+export type StaffRole = "VIEWER" | "OPERATOR" | "ADMIN";
 
 export interface StatementEntry {
   readonly transaction_id: string;
@@ -1108,6 +1482,27 @@ export interface UserExport {
   readonly next_cursor?: string;
 }
 
+/** The user, or the selected fields. */
+export interface UserFields {
+  readonly user_id?: string;
+  readonly status?: UserStatus;
+  /** The name that the user chose, or that the provider sent. */
+  readonly display_name?: string;
+  /** A BCP 47 language tag. */
+  readonly locale?: string;
+  /** As the provider last sent it. It does not identify the user. */
+  readonly email?: string;
+  readonly roles?: readonly Role[];
+  /** Rises by one with every change. The ETag is the version in quotes. */
+  readonly version?: bigint;
+  /** When the suspension ends. Missing if it has no end. */
+  readonly suspended_until?: string;
+  /** Why the user is suspended. */
+  readonly suspended_reason?: string;
+  readonly created_at?: string;
+  readonly updated_at?: string;
+}
+
 export interface UserNotification {
   readonly notification_id: string;
   readonly event_type: string;
@@ -1184,11 +1579,6 @@ export interface WhyDeadLetter {
   readonly id: string;
 }
 
-export interface WhyDeadLetterName {
-  readonly table: string;
-  readonly id: string;
-}
-
 export interface WhyEntry {
   /** The service that knows it. */
   readonly service: string;
@@ -1231,50 +1621,6 @@ export interface WhyLink {
   readonly id: string;
 }
 
-export interface WhyPart {
-  readonly entries: readonly WhyPartEntry[];
-  /** The look-ups that failed, each with its reason. */
-  readonly failed: readonly string[];
-}
-
-export interface WhyPartBlocker {
-  readonly kind: string;
-  readonly id: string;
-  readonly state: string;
-  /** Since when it is in this state, as far as the row tells. */
-  readonly since: string | null;
-  /** Its last error. */
-  readonly error: string | null;
-  readonly dead_letter: WhyDeadLetterName | null;
-}
-
-export interface WhyPartEntry {
-  /** What the entry is. */
-  readonly kind: string;
-  /** The id of the row, in its own table. */
-  readonly id: string;
-  /** When it happened. Without a time, it is the case now. */
-  readonly at: string | null;
-  /** As in the table; of a request, the status of its response. */
-  readonly state: string | null;
-  /** Attempts so far. */
-  readonly attempt: number | null;
-  /** The worker that has the row, or who did it. */
-  readonly process: string | null;
-  /** The trace that it belongs to. */
-  readonly trace_id: string | null;
-  /** A short text. Parts of it come from callers. */
-  readonly detail: string | null;
-  /** The error of the last attempt. */
-  readonly error: string | null;
-  /** When it is tried again; null if it is not. */
-  readonly next_retry_at: string | null;
-  /** Ids that the entry names. */
-  readonly links: readonly WhyLink[];
-  readonly blocked_by: WhyPartBlocker | null;
-  readonly dead_letter: WhyDeadLetterName | null;
-}
-
 export interface WhySource {
   readonly service: string;
   /** `absent`: it is not deployed here. */
@@ -1289,14 +1635,6 @@ export interface AccountApi {
     readonly user_id: string;
   } & ReasonRequest, options?: CommandOptions): Call<User>;
 
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
-
   /** Returns all data of the user. The audit comes in pages; the other data is in every page. Allowed for the user in the path and admins. `GET /users/{user_id}/export` */
   exportUser(params: {
     /** Rows per page at most; the default is 100. */
@@ -1306,38 +1644,40 @@ export interface AccountApi {
     readonly user_id: string;
   }, options?: CallOptions): Call<UserExport>;
 
-  /** The ETag is the version, which an update names in If-Match. Allowed for the user in the path and admins. `GET /users/{user_id}` */
+  /** The ETag is the version, which an update names in If-Match. Allowed for the user in the path and staff. `GET /users/{user_id}` */
   getUser(params: {
     readonly user_id: string;
   }, options?: CallOptions): Call<User>;
 
-  /** A user who is an admin already stays unchanged. Allowed for admins. `POST /admin/users/{user_id}:grant-role` */
+  /** Grants a role of staff. A user who has the role already stays unchanged. Allowed for admins. `POST /admin/users/{user_id}:grant-role` */
   grantRole(params: {
     readonly user_id: string;
   } & RoleRequest, options?: CommandOptions): Call<User>;
 
-  /** Returns who changed which user, when and why; newest first. Allowed for admins. `GET /admin/audit` */
+  /** Returns who changed which user, when and why; newest first. Allowed for staff. `GET /admin/audit` */
   listAudit(params?: {
     readonly user_id?: string;
     /** Who made the change. */
     readonly actor?: string;
+    /** Only changes that have a reason: not creations and updates. */
+    readonly only?: "acts";
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
     /** The `next_cursor` of the previous page. Without it, the first page is returned. */
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<AuditPage, AuditEntry>;
 
-  /** Ends the suspension. A user who is not suspended stays unchanged. Allowed for admins. `POST /admin/users/{user_id}:reinstate` */
+  /** Ends the suspension. A user who is not suspended stays unchanged. Allowed for operators and admins. `POST /admin/users/{user_id}:reinstate` */
   reinstateUser(params: {
     readonly user_id: string;
   } & ReasonRequest, options?: CommandOptions): Call<User>;
 
-  /** The last active admin cannot give up the role. Allowed for admins. `POST /admin/users/{user_id}:revoke-role` */
+  /** Revokes a role of staff. The last active admin cannot give up the role ADMIN. Allowed for admins. `POST /admin/users/{user_id}:revoke-role` */
   revokeRole(params: {
     readonly user_id: string;
   } & RoleRequest, options?: CommandOptions): Call<User>;
 
-  /** Filters by id, by e-mail, or by provider and subject. Without a filter it lists all users. Allowed for admins. `GET /admin/users` */
+  /** Filters by id, by e-mail, by provider and subject, or by the beginning of the name. Without a filter it lists all users. Allowed for staff. `GET /admin/users` */
   searchUsers(params?: {
     readonly user_id?: string;
     /** The whole address; upper and lower case are equal. */
@@ -1346,13 +1686,15 @@ export interface AccountApi {
     readonly provider?: string;
     /** Requires `provider`. */
     readonly subject?: string;
+    /** The beginning of the name, 3 characters at least; upper and lower case are equal. */
+    readonly name?: string;
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
     /** The `next_cursor` of the previous page. Without it, the first page is returned. */
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<UserPage, User>;
 
-  /** The suspension ends at `until`, or when an admin reinstates the user. Suspending again replaces both. Allowed for admins. `POST /admin/users/{user_id}:suspend` */
+  /** The suspension ends at `until`, or when staff reinstates the user. Suspending again replaces both. Allowed for operators and admins. `POST /admin/users/{user_id}:suspend` */
   suspendUser(params: {
     readonly user_id: string;
   } & SuspendUserRequest, options?: CommandOptions): Call<User>;
@@ -1371,25 +1713,17 @@ export interface EntitlementsApi {
   /** Grants and revokes up to 100 products. Each item has its own key and its own result. Results are in the order of the items. Allowed for API keys with the scope `entitlements:write`. `POST /v1/entitlements/batch` */
   change(params: ChangeEntitlementsRequest, options?: CallOptions): Call<EntitlementBatchResults>;
 
-  /** Returns whether a user may use a product. The user may use it while `status` is ACTIVE. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}` */
+  /** Returns whether a user may use a product. The user may use it while `status` is ACTIVE. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}` */
   check(params: {
     readonly user_id: string;
     /** The product. */
     readonly stock_keeping_unit: string;
   }, options?: CallOptions): Call<UserEntitlement>;
 
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
-
   /** Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200. Allowed for API keys with the scope `entitlements:write`. `POST /v1/entitlements/grants` */
   grant(params: GrantEntitlementRequest, options?: CommandOptions): Call<UserEntitlement>;
 
-  /** Returns all entitlements of a user, also revoked and expired ones, sorted by product. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/entitlements` */
+  /** Returns all entitlements of a user, also revoked and expired ones, sorted by product. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/users/{user_id}/entitlements` */
   list(params: {
     readonly status?: EntitlementStatus;
     /** Rows per page at most; the default is 100. */
@@ -1399,7 +1733,7 @@ export interface EntitlementsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<EntitlementPage, Entitlement>;
 
-  /** Returns the changes of an entitlement, newest first, as far back as the audit is kept. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history` */
+  /** Returns the changes of an entitlement, newest first, as far back as the audit is kept. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history` */
   listHistory(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1419,20 +1753,12 @@ export interface ServiceApis {
 }
 
 export interface InboxApi {
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
-
-  /** Streams the notifications of a user as server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event `notification` has the JSON of the list. The event `reset` means that the id is unknown: list the inbox again. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/inbox/stream` */
+  /** Streams the notifications of a user as server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event `notification` has the JSON of the list. The event `reset` means that the id is unknown: list the inbox again. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/users/{user_id}/inbox/stream` */
   follow(params: {
     readonly user_id: string;
   }, options?: FollowOptions): AsyncGenerator<StreamItem<UserNotification>, void, undefined>;
 
-  /** Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/users/{user_id}/inbox` */
+  /** Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/users/{user_id}/inbox` */
   list(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1451,14 +1777,6 @@ export interface MatchmakingApi {
   cancelTicket(params: {
     readonly ticket_id: string;
   }, options?: CallOptions): Call<Ticket>;
-
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
 
   /** Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. Without either, the response is 204. Allowed for users. `GET /v1/matchmaking/tickets/current` */
   getCurrentTicket(options?: CallOptions): Call<Ticket | undefined>;
@@ -1535,42 +1853,34 @@ export interface PointsApi {
     readonly schedule_id: string;
   }, options?: CallOptions): Call<Schedule>;
 
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
-
-  /** Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0. Allowed for API keys with the scope `read` and admins. `GET /point/confirm` */
+  /** Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0. Allowed for API keys with the scope `read` and staff. `GET /point/confirm` */
   get(params: {
     readonly user_id: string;
   }, options?: CallOptions): Call<ConfirmedBalance>;
 
-  /** Returns the balance of a user, now or at a past time. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/points/users/{user_id}/balance` */
+  /** Returns the balance of a user, now or at a past time. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/points/users/{user_id}/balance` */
   getBalance(params: {
     /** Return the balance at this time. A time in the future counts as now. RFC 3339 with any offset, from the year 0001 to the year 9999 in UTC. */
     readonly at?: string;
     readonly user_id: string;
   }, options?: CallOptions): Call<Balance>;
 
-  /** Returns a hold, with what was captured and released. Allowed for API keys with the scope `read` and admins. `GET /v1/points/holds/{hold_id}` */
+  /** Returns a hold, with what was captured and released. Allowed for API keys with the scope `read` and staff. `GET /v1/points/holds/{hold_id}` */
   getHold(params: {
     readonly hold_id: string;
   }, options?: CallOptions): Call<Hold>;
 
-  /** Returns a reservation, with its status. Allowed for API keys with the scope `read` and admins. `GET /v1/points/reservations/{reservation_id}` */
+  /** Returns a reservation, with its status. Allowed for API keys with the scope `read` and staff. `GET /v1/points/reservations/{reservation_id}` */
   getReservation(params: {
     readonly reservation_id: string;
   }, options?: CallOptions): Call<Reservation>;
 
-  /** Returns a schedule, with its status and its next occurrence. Allowed for API keys with the scope `read` and admins. `GET /v1/points/schedules/{schedule_id}` */
+  /** Returns a schedule, with its status and its next occurrence. Allowed for API keys with the scope `read` and staff. `GET /v1/points/schedules/{schedule_id}` */
   getSchedule(params: {
     readonly schedule_id: string;
   }, options?: CallOptions): Call<Schedule>;
 
-  /** Returns a header row and at most the newest 1,000,000 transactions. Use `from` and `to` to export more; `version` shows that none is missing. A text that a spreadsheet would read as a formula is prefixed with an apostrophe. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/points/users/{user_id}/statement.csv` */
+  /** Returns a header row and at most the newest 1,000,000 transactions. Use `from` and `to` to export more; `version` shows that none is missing. A text that a spreadsheet would read as a formula is prefixed with an apostrophe. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/points/users/{user_id}/statement.csv` */
   getStatementCsv(params: {
     /** The kind of transaction. */
     readonly kind?: TransactionKind;
@@ -1585,7 +1895,7 @@ export interface PointsApi {
     readonly user_id: string;
   }, options?: CallOptions): Call<string>;
 
-  /** Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/points/users/{user_id}/expiring` */
+  /** Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/points/users/{user_id}/expiring` */
   listExpiring(params: {
     /** How far to look ahead. Default: 30. */
     readonly within_days?: number;
@@ -1596,7 +1906,7 @@ export interface PointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<LotPage, Lot>;
 
-  /** Returns all reservations of a user, newest first. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/points/users/{user_id}/reservations` */
+  /** Returns all reservations of a user, newest first. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/points/users/{user_id}/reservations` */
   listReservations(params: {
     readonly status?: ReservationStatus;
     /** Rows per page at most; the default is 100. */
@@ -1606,7 +1916,7 @@ export interface PointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<ReservationPage, Reservation>;
 
-  /** Returns the reservations of a user that are not granted yet, newest first, and their sum. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /users/{user_id}/reserved-points` */
+  /** Returns the reservations of a user that are not granted yet, newest first, and their sum. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /users/{user_id}/reserved-points` */
   listReserved(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1615,7 +1925,7 @@ export interface PointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<ReservedPointsPage, Reservation>;
 
-  /** Returns the IDs of the users, in their order. Allowed for API keys with the scope `read` and admins. `GET /v1/points/schedules/{schedule_id}/users` */
+  /** Returns the IDs of the users, in their order. Allowed for API keys with the scope `read` and staff. `GET /v1/points/schedules/{schedule_id}/users` */
   listScheduleUsers(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1624,7 +1934,7 @@ export interface PointsApi {
     readonly schedule_id: string;
   }, options?: CallOptions): PagedCall<ScheduleUserPage, string>;
 
-  /** Returns all schedules, newest first. Allowed for API keys with the scope `read` and admins. `GET /v1/points/schedules` */
+  /** Returns all schedules, newest first. Allowed for API keys with the scope `read` and staff. `GET /v1/points/schedules` */
   listSchedules(params?: {
     readonly status?: ScheduleStatus;
     /** Rows per page at most; the default is 100. */
@@ -1633,7 +1943,7 @@ export interface PointsApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<SchedulePage, Schedule>;
 
-  /** Returns the statement of a user, newest first. Each transaction has the balance after it. Allowed for API keys with the scope `read`, the user in the path, and admins. `GET /v1/points/users/{user_id}/statement` */
+  /** Returns the statement of a user, newest first. Each transaction has the balance after it. Allowed for API keys with the scope `read`, the user in the path, and staff. `GET /v1/points/users/{user_id}/statement` */
   listStatement(params: {
     /** The kind of transaction. */
     readonly kind?: TransactionKind;
@@ -1705,36 +2015,30 @@ export interface OrdersApi {
   /** Cancels open orders, oldest first, and returns the result of each. If there are more, the response has `next`: send it as `after`. Repeating a call has no further effect, so it takes no Idempotency-Key. Orders that are accepted meanwhile are not stopped: set the trading state to cancel-only first. Allowed for API keys with the scope `orders:cancel-all` and admins. `POST /v1/orders/cancel-all` */
   cancelAll(params?: CancelAllRequest, options?: CallOptions): Call<CancelAllResponse>;
 
-  /** Returns what the database of this service knows about an id. The gateway explains it over all services. Allowed for staff. `GET /v1/admin/why/{id}` */
-  explainIdHere(params: {
-    /** Look up these ids instead, each as `<kind>:<id>`, with spaces between; at most 12. */
-    readonly links?: string;
-    /** A user, e-mail address, event, notification, trace, idempotency key, order, reservation, point transaction, hold, ticket, match, session or number of a dead event. */
-    readonly id: string;
-  }, options?: CallOptions): Call<WhyPart>;
-
-  /** Returns your own order; with the scope orders:read-all, that of any caller. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/{id}` */
+  /** Returns your own order; with the scope orders:read-all, that of any caller. Allowed for API keys with the scope `read` and staff. `GET /v1/orders/{id}` */
   get(params: {
     /** Our ID of the order. */
     readonly id: string;
   }, options?: CallOptions): Call<Order>;
 
-  /** Returns the order that you placed under this idempotency key. Allowed for API keys with the scope `read` and admins. `GET /do/order/{idempotency_key}` */
+  /** Returns the order that you placed under this idempotency key. Allowed for API keys with the scope `read` and staff. `GET /do/order/{idempotency_key}` */
   getByKey(params: {
     /** The same key as in the header Idempotency-Key. */
     readonly idempotency_key: string;
   }, options?: CallOptions): Call<Order>;
 
-  /** Lists what was set for all instruments (*) and for each. Instruments that are not listed are active. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/trading-state` */
+  /** Lists what was set for all instruments (*) and for each. Instruments that are not listed are active. Allowed for API keys with the scope `read` and staff. `GET /v1/orders/trading-state` */
   getTradingState(options?: CallOptions): Call<TradingStates>;
 
-  /** Returns your own orders, newest first; with the scope orders:read-all, those of all callers. Allowed for API keys with the scope `read` and admins. `GET /v1/orders` */
+  /** Returns your own orders, newest first; with the scope orders:read-all, those of all callers. Allowed for API keys with the scope `read` and staff. `GET /v1/orders` */
   list(params?: {
     readonly status?: OrderStatus;
     /** What is traded. */
     readonly instrument?: string;
     /** Your own ID of the order, in visible ASCII. */
     readonly order_id?: string;
+    /** The player for whom the order is placed. The player is notified of the order; without it, no notification is sent. */
+    readonly user_id?: string;
     /** Accepted at this time or later. */
     readonly from?: string;
     /** Accepted before this time. */
@@ -1745,7 +2049,7 @@ export interface OrdersApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<OrderPage, Order>;
 
-  /** Returns the fills of the order in the order in which they were recorded. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/{id}/fills` */
+  /** Returns the fills of the order in the order in which they were recorded. Allowed for API keys with the scope `read` and staff. `GET /v1/orders/{id}/fills` */
   listFills(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1755,7 +2059,7 @@ export interface OrdersApi {
     readonly id: string;
   }, options?: CallOptions): PagedCall<OrderFillsPage, OrderFill>;
 
-  /** Returns the state transitions of the order, oldest first. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/{id}/history` */
+  /** Returns the state transitions of the order, oldest first. Allowed for API keys with the scope `read` and staff. `GET /v1/orders/{id}/history` */
   listHistory(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1765,7 +2069,7 @@ export interface OrdersApi {
     readonly id: string;
   }, options?: CallOptions): PagedCall<OrderHistoryPage, OrderTransition>;
 
-  /** Returns what was bought minus what was sold of each instrument, by the fills of all callers' orders, and what open orders may still buy and sell. Allowed for API keys with the scope `orders:read-all` and admins. `GET /v1/orders/positions` */
+  /** Returns what was bought minus what was sold of each instrument, by the fills of all callers' orders, and what open orders may still buy and sell. Allowed for API keys with the scope `orders:read-all` and staff. `GET /v1/orders/positions` */
   listPositions(params?: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1773,7 +2077,7 @@ export interface OrdersApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<PositionPage, Position>;
 
-  /** Returns, oldest first, orders that were sent and that the broker has neither confirmed nor denied. Allowed for API keys with the scope `read` and admins. `GET /v1/orders/unresolved` */
+  /** Returns, oldest first, orders that were sent and that the broker has neither confirmed nor denied. Allowed for API keys with the scope `read` and staff. `GET /v1/orders/unresolved` */
   listUnresolved(params?: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -1781,10 +2085,10 @@ export interface OrdersApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<OrderPage, Order>;
 
-  /** Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped guarded the scope orders:resume. This operation is idempotent and takes no Idempotency-Key. Allowed for API keys with the scope `orders:write` and admins. `PUT /v1/orders/trading-state` */
+  /** Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope orders:resume. This operation is idempotent and takes no Idempotency-Key. Allowed for API keys with the scope `orders:write` and operators and admins. `PUT /v1/orders/trading-state` */
   setTradingState(params: SetTradingStateRequest, options?: CallOptions): Call<TradingState>;
 
-  /** Stops or resumes trading of one instrument. The stricter of the instrument's state and that of all instruments applies. Allowed for API keys with the scope `orders:write` and admins. `PUT /v1/orders/trading-state/{instrument}` */
+  /** Stops or resumes trading of one instrument. The stricter of the instrument's state and that of all instruments applies. Allowed for API keys with the scope `orders:write` and operators and admins. `PUT /v1/orders/trading-state/{instrument}` */
   setTradingStateOfInstrument(params: {
     /** What is traded. */
     readonly instrument: string;
@@ -1810,17 +2114,17 @@ export interface PlayerAccountApi {
     readonly user_id: string;
   }, options?: CallOptions): Call<UserExport>;
 
-  /** The ETag is the version, which an update names in If-Match. Allowed for the user in the path and admins. `GET /v1/users/{user_id}` */
+  /** The ETag is the version, which an update names in If-Match. Allowed for the user in the path and staff. `GET /v1/users/{user_id}` */
   getUser(params: {
     readonly user_id: string;
   }, options?: CallOptions): Call<User>;
 
-  /** A user who is an admin already stays unchanged. Allowed for admins. `POST /v1/admin/users/{user_id}:grant-role` */
+  /** Grants a role of staff. A user who has the role already stays unchanged. Allowed for admins. `POST /v1/admin/users/{user_id}:grant-role` */
   grantRole(params: {
     readonly user_id: string;
   } & RoleRequest, options?: CommandOptions): Call<User>;
 
-  /** Returns who changed which user, when and why; newest first. Allowed for admins. `GET /v1/admin/audit` */
+  /** Returns who changed which user, when and why; newest first. Allowed for staff. `GET /v1/admin/audit` */
   listAudit(params?: {
     readonly user_id?: string;
     /** Who made the change. */
@@ -1831,17 +2135,17 @@ export interface PlayerAccountApi {
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<AuditPage, AuditEntry>;
 
-  /** Ends the suspension. Allowed for admins. `POST /v1/admin/users/{user_id}:reinstate` */
+  /** Ends the suspension. Allowed for operators and admins. `POST /v1/admin/users/{user_id}:reinstate` */
   reinstateUser(params: {
     readonly user_id: string;
   } & ReasonRequest, options?: CommandOptions): Call<User>;
 
-  /** The last active admin cannot give up the role. Allowed for admins. `POST /v1/admin/users/{user_id}:revoke-role` */
+  /** Revokes a role of staff. The last active admin cannot give up the role ADMIN. Allowed for admins. `POST /v1/admin/users/{user_id}:revoke-role` */
   revokeRole(params: {
     readonly user_id: string;
   } & RoleRequest, options?: CommandOptions): Call<User>;
 
-  /** Filters by id, by e-mail, or by provider and subject. Matches are exact. Allowed for admins. `GET /v1/admin/users` */
+  /** Filters by id, by e-mail, by provider and subject, or by the beginning of the name. Allowed for staff. `GET /v1/admin/users` */
   searchUsers(params?: {
     readonly user_id?: string;
     /** The whole address; upper and lower case are equal. */
@@ -1850,13 +2154,15 @@ export interface PlayerAccountApi {
     readonly provider?: string;
     /** The user's id at the issuer. Requires `provider`. */
     readonly subject?: string;
+    /** The beginning of the name, 3 characters at least; upper and lower case are equal. */
+    readonly name?: string;
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
     /** The `next_cursor` of the previous page. Without it, the first page is returned. */
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<UserPage, User>;
 
-  /** The suspension begins at once. It ends at `until`, or when an admin reinstates the user. Allowed for admins. `POST /v1/admin/users/{user_id}:suspend` */
+  /** The suspension begins at once. It ends at `until`, or when staff reinstates the user. Allowed for operators and admins. `POST /v1/admin/users/{user_id}:suspend` */
   suspendUser(params: {
     readonly user_id: string;
   } & SuspendUserRequest, options?: CommandOptions): Call<User>;
@@ -1868,7 +2174,12 @@ export interface PlayerAccountApi {
 }
 
 export interface PlayerEntitlementsApi {
-  /** Returns all entitlements of a user, also revoked and expired ones, sorted by product. Allowed for the user in the path and admins. `GET /v1/users/{user_id}/entitlements` */
+  /** Grants a product to a user, and records who did it and why. Allowed for operators and admins. `POST /v1/admin/users/{user_id}/entitlement-grants` */
+  grantAsStaff(params: {
+    readonly user_id: string;
+  } & StaffGrantRequest, options?: CommandOptions): Call<UserEntitlement>;
+
+  /** Returns all entitlements of a user, also revoked and expired ones, sorted by product. Allowed for the user in the path and staff. `GET /v1/users/{user_id}/entitlements` */
   list(params: {
     /** Only entitlements in this status. */
     readonly status?: "ACTIVE" | "REVOKED" | "EXPIRED";
@@ -1878,9 +2189,32 @@ export interface PlayerEntitlementsApi {
     readonly cursor?: string;
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<EntitlementPage, Entitlement>;
+
+  /** Returns the changes of an entitlement, newest first. Allowed for the user in the path and staff. `GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history` */
+  listHistory(params: {
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    readonly user_id: string;
+    readonly stock_keeping_unit: string;
+  }, options?: CallOptions): PagedCall<EntitlementHistoryPage, EntitlementChange>;
+
+  /** Revokes a product from a user, and records who did it and why. Allowed for operators and admins. `POST /v1/admin/users/{user_id}/entitlement-revokes` */
+  revokeAsStaff(params: {
+    readonly user_id: string;
+  } & StaffRevokeRequest, options?: CommandOptions): Call<UserEntitlement>;
 }
 
 export interface PlayerGatewayApi {
+  /** Deletes dead letters, which are then never tried again. A copy is kept. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letters/{table}:discard` */
+  discardDeadLetters(params: {
+    /** The service. */
+    readonly service: string;
+    /** A table with dead letters. */
+    readonly table: string;
+  } & DeadLetterActRequest, options?: CommandOptions): Call<DeadLetterActResult>;
+
   /** Ends every session of the user except the one of the request. Allowed for users. `POST /v1/sessions:revoke-others` */
   endOtherSessions(options?: CallOptions): Call<EndedSessions>;
 
@@ -1888,6 +2222,11 @@ export interface PlayerGatewayApi {
   endSession(params: {
     readonly session_id: string;
   }, options?: CallOptions): Call<undefined>;
+
+  /** Logs the user out of one client, or of all, and records who did it and why. Allowed for operators and admins. `POST /v1/admin/users/{user_id}/sessions:end` */
+  endUserSessions(params: {
+    readonly user_id: string;
+  } & EndUserSessionsRequest, options?: CommandOptions): Call<EndedSessions>;
 
   /** Returns what happened to an id, or what is in the way now: one sentence with its cure, and a timeline over all services. Related ids are followed. A service that does not answer is marked, and the others are shown. Allowed for staff. `GET /v1/admin/why/{id}` */
   explainId(params: {
@@ -1897,6 +2236,22 @@ export interface PlayerGatewayApi {
 
   /** Exchanges the code of a native client's login for a session token. Sets no cookie. `POST /login/token` */
   fetchSessionToken(params: FetchSessionTokenRequest, options?: CallOptions): Call<SessionToken>;
+
+  /** Returns a row with its payload and its redrives, also after it was redriven or discarded. Allowed for staff. `GET /v1/admin/services/{service}/dead-letters/{table}/{id}` */
+  getDeadLetter(params: {
+    /** The service. */
+    readonly service: string;
+    /** A table with dead letters. */
+    readonly table: string;
+    readonly id: string;
+  }, options?: CallOptions): Call<DeadLetterDetail>;
+
+  /** Returns how far a batch of dead letters is. Allowed for staff. `GET /v1/admin/services/{service}/dead-letter-batches/{batch_id}` */
+  getDeadLetterBatch(params: {
+    /** The service. */
+    readonly service: string;
+    readonly batch_id: string;
+  }, options?: CallOptions): Call<DeadLetterBatch>;
 
   /** Returns the user who is logged in. If account does not have the user any more, it is created. Allowed for users. `GET /v1/me` */
   getMe(options?: CallOptions): Call<User>;
@@ -1909,6 +2264,9 @@ export interface PlayerGatewayApi {
     readonly fields?: string;
   }, options?: CallOptions): Call<Profile>;
 
+  /** Returns the last hour of every service, its engines, and what needs a person, each with its cure. Allowed for staff. `GET /v1/admin/overview` */
+  getOverview(options?: CallOptions): Call<Overview>;
+
   /** Returns the selected parts. Only their services are called. A part that is unavailable is marked, and the others are served. Allowed for the user in the path. `GET /v1/users/{user_id}/profile` */
   getProfile(params: {
     /** Show this ticket instead of the open one or that of the latest match. */
@@ -1918,11 +2276,109 @@ export interface PlayerGatewayApi {
     readonly user_id: string;
   }, options?: CallOptions): Call<Profile>;
 
+  /** Returns the dead letters of all services by table and error, the most frequent error first. Allowed for staff. `GET /v1/admin/dead-letters/groups` */
+  listAllDeadLetterGroups(params?: {
+    /** Only this service. */
+    readonly service?: string;
+    /** Only this table. */
+    readonly table?: string;
+  }, options?: CallOptions): Call<AllDeadLetterGroups>;
+
+  /** Returns the acts of staff on all services: who did what, to what and why; newest first. Allowed for staff. `GET /v1/admin/audit-log` */
+  listAuditLog(params?: {
+    /** Only acts on this service. */
+    readonly service?: string;
+    /** Only acts of this person: user:<id>. */
+    readonly actor?: string;
+    /** Only acts on this target. */
+    readonly target?: string;
+    /** Acts per page; the default is 50. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. */
+    readonly cursor?: string;
+  }, options?: CallOptions): Call<AuditLog>;
+
+  /** Returns the newest batches of dead letters. Allowed for staff. `GET /v1/admin/services/{service}/dead-letter-batches` */
+  listDeadLetterBatches(params: {
+    /** The service. */
+    readonly service: string;
+  }, options?: CallOptions): Call<DeadLetterBatches>;
+
+  /** Returns the dead letters of a table that match the filter, oldest first. Allowed for staff. `GET /v1/admin/services/{service}/dead-letters/{table}` */
+  listDeadLetters(params: {
+    /** The error: rows with the same one differ in numbers and ids only. */
+    readonly group?: string;
+    /** Only events of this type. */
+    readonly event_type?: string;
+    /** Only errors that contain this text. */
+    readonly error?: string;
+    /** Only rows of this user. */
+    readonly user_id?: string;
+    /** Rows per page at most; the default is 50. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    /** The service. */
+    readonly service: string;
+    /** A table with dead letters. */
+    readonly table: string;
+  }, options?: CallOptions): PagedCall<DeadLetterPage, DeadLetter>;
+
+  /** Returns the API keys of all services, newest first, each with the services that accept it. Allowed for admins. `GET /v1/admin/keys` */
+  listKeys(params?: {
+    /** Only keys of this holder. */
+    readonly holder?: string;
+    /** any: revoked and expired keys too. Default: live. */
+    readonly state?: "live" | "any";
+  }, options?: CallOptions): Call<ApiKeyList>;
+
   /** Returns the sessions of the user, newest first. Allowed for users. `GET /v1/sessions` */
   listSessions(options?: CallOptions): Call<SessionList>;
 
+  /** Returns the sessions of a user, newest first. Allowed for staff. `GET /v1/admin/users/{user_id}/sessions` */
+  listUserSessions(params: {
+    readonly user_id: string;
+  }, options?: CallOptions): Call<SessionList>;
+
   /** Ends the session of the request. Allowed for users. `POST /logout` */
   logOut(options?: CallOptions): Call<LoggedOut>;
+
+  /** Counts the dead letters that match the filter, before a batch changes them. Allowed for staff. `GET /v1/admin/services/{service}/dead-letters/{table}:preview` */
+  previewDeadLetters(params: {
+    /** The error: rows with the same one differ in numbers and ids only. */
+    readonly group?: string;
+    /** Only events of this type. */
+    readonly event_type?: string;
+    /** Only errors that contain this text. */
+    readonly error?: string;
+    /** Only rows of this user. */
+    readonly user_id?: string;
+    /** The service. */
+    readonly service: string;
+    /** A table with dead letters. */
+    readonly table: string;
+  }, options?: CallOptions): Call<DeadLetterPreview>;
+
+  /** Makes dead letters ready again, with all their attempts. Of two operators who redrive a row, one does. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letters/{table}:redrive` */
+  redriveDeadLetters(params: {
+    /** The service. */
+    readonly service: string;
+    /** A table with dead letters. */
+    readonly table: string;
+  } & DeadLetterActRequest, options?: CommandOptions): Call<DeadLetterActResult>;
+
+  /** Redrives or discards all dead letters of a table that match the filter and were dead at the preview. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches` */
+  startDeadLetterBatch(params: {
+    /** The service. */
+    readonly service: string;
+  } & DeadLetterBatchRequest, options?: CommandOptions): Call<DeadLetterBatch>;
+
+  /** Stops a batch after its current step. What it has done stays. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches/{batch_id}:stop` */
+  stopDeadLetterBatch(params: {
+    /** The service. */
+    readonly service: string;
+    readonly batch_id: string;
+  } & ReasonRequest, options?: CommandOptions): Call<DeadLetterBatch>;
 }
 
 export interface PlayerInboxApi {
@@ -1936,6 +2392,15 @@ export interface PlayerInboxApi {
     /** The `next_cursor` of the previous page. Without it, the first page is returned. */
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<NotificationPage, Notification>;
+
+  /** Returns the notifications of a user, newest first, with what the sender did. Allowed for staff. `GET /v1/admin/users/{user_id}/notifications` */
+  listUserNotifications(params: {
+    /** Rows per page; the default is 50. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    readonly user_id: string;
+  }, options?: CallOptions): PagedCall<InboxEntryPage, InboxEntry>;
 }
 
 export interface PlayerMatchmakingApi {
@@ -1976,17 +2441,108 @@ export interface PlayerMatchmakingApi {
     /** The `next_cursor` of the previous page. Without it, the first page is returned. */
     readonly cursor?: string;
   }, options?: CallOptions): PagedCall<TicketPage, Ticket>;
+
+  /** Returns the tickets of a user in all modes, open and ended ones, the last joined first. Allowed for staff. `GET /v1/admin/users/{user_id}/tickets` */
+  listUserTickets(params: {
+    /** Tickets per page at most; the default is 20. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    readonly user_id: string;
+  }, options?: CallOptions): PagedCall<TicketPage, Ticket>;
+}
+
+export interface PlayerOrdersApi {
+  /** Returns the order of any caller. Allowed for staff. `GET /v1/orders/{id}` */
+  get(params: {
+    /** Our ID of the order. */
+    readonly id: string;
+  }, options?: CallOptions): Call<Order>;
+
+  /** Lists what was set for all instruments (*) and for each. Instruments that are not listed are active. Allowed for staff. `GET /v1/orders/trading-state` */
+  getTradingState(options?: CallOptions): Call<TradingStates>;
+
+  /** Returns the orders of all callers, newest first. Allowed for staff. `GET /v1/orders` */
+  list(params?: {
+    /** Only orders in this status. */
+    readonly status?: string;
+    /** Only orders of this instrument. */
+    readonly instrument?: string;
+    /** Only orders with this ID of their caller. */
+    readonly order_id?: string;
+    /** Only orders of this player. */
+    readonly user_id?: string;
+    /** Accepted at this time or later. */
+    readonly from?: string;
+    /** Accepted before this time. */
+    readonly to?: string;
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+  }, options?: CallOptions): PagedCall<OrderPage, Order>;
+
+  /** Returns the fills of the order in the order in which they were recorded. Allowed for staff. `GET /v1/orders/{id}/fills` */
+  listFills(params: {
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    /** Our ID of the order. */
+    readonly id: string;
+  }, options?: CallOptions): PagedCall<OrderFillsPage, OrderFill>;
+
+  /** Returns the state transitions of the order, oldest first. Allowed for staff. `GET /v1/orders/{id}/history` */
+  listHistory(params: {
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+    /** Our ID of the order. */
+    readonly id: string;
+  }, options?: CallOptions): PagedCall<OrderHistoryPage, OrderTransition>;
+
+  /** Returns the last comparison of our orders with those of each broker. Allowed for staff. `GET /v1/admin/orders/reconciliations` */
+  listReconciliations(options?: CallOptions): Call<Reconciliations>;
+
+  /** Returns, oldest first, orders that the broker has neither confirmed nor denied. Allowed for staff. `GET /v1/orders/unresolved` */
+  listUnresolved(params?: {
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+  }, options?: CallOptions): PagedCall<OrderPage, Order>;
+
+  /** Decides whether the broker has an order that it has neither confirmed nor denied. Allowed for operators and admins. `POST /v1/admin/orders/{id}:resolve` */
+  resolve(params: {
+    /** Our ID of the order. */
+    readonly id: string;
+  } & ResolveOrderRequest, options?: CommandOptions): Call<Order>;
+
+  /** Stops or resumes trading of all instruments, from the next send on. Allowed for operators and admins. `PUT /v1/orders/trading-state` */
+  setTradingState(params: SetTradingStateRequest, options?: CallOptions): Call<TradingState>;
+
+  /** Stops or resumes trading of one instrument. Allowed for operators and admins. `PUT /v1/orders/trading-state/{instrument}` */
+  setTradingStateOfInstrument(params: {
+    /** What is traded. */
+    readonly instrument: string;
+  } & SetTradingStateRequest, options?: CallOptions): Call<TradingState>;
 }
 
 export interface PlayerPointsApi {
-  /** Returns the balance of the player, now or at a past time. Allowed for the user in the path. `GET /v1/points/users/{user_id}/balance` */
+  /** Adds points to a user or spends them, and records who did it and why. Allowed for operators and admins. `POST /v1/admin/users/{user_id}/point-adjustments` */
+  adjust(params: {
+    readonly user_id: string;
+  } & AdjustPointsRequest, options?: CommandOptions): Call<Transaction>;
+
+  /** Returns the balance of the player, now or at a past time. Allowed for the user in the path and staff. `GET /v1/points/users/{user_id}/balance` */
   getBalance(params: {
     /** Return the balance at this time. */
     readonly at?: string;
     readonly user_id: string;
   }, options?: CallOptions): Call<Balance>;
 
-  /** Returns the lots of the player that expire soon, soonest first. Allowed for the user in the path. `GET /v1/points/users/{user_id}/expiring` */
+  /** Returns the lots of the player that expire soon, soonest first. Allowed for the user in the path and staff. `GET /v1/points/users/{user_id}/expiring` */
   listExpiring(params: {
     /** How far to look ahead. Default: 30. */
     readonly within_days?: number;
@@ -1997,7 +2553,13 @@ export interface PlayerPointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<LotPage, Lot>;
 
-  /** Returns all reservations of the player, newest first. Allowed for the user in the path. `GET /v1/points/users/{user_id}/reservations` */
+  /** Returns the reservations that are due and not granted, the longest due first. Allowed for staff. `GET /v1/admin/points/late-reservations` */
+  listLateReservations(params?: {
+    /** Rows at most; the default is 50. */
+    readonly limit?: number;
+  }, options?: CallOptions): Call<DueReservations>;
+
+  /** Returns all reservations of the player, newest first. Allowed for the user in the path and staff. `GET /v1/points/users/{user_id}/reservations` */
   listReservations(params: {
     /** Only reservations in this status. */
     readonly status?: "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
@@ -2008,7 +2570,7 @@ export interface PlayerPointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<ReservationPage, Reservation>;
 
-  /** Returns the reservations of the player that are not granted yet, newest first, and their sum. Allowed for the user in the path. `GET /users/{user_id}/reserved-points` */
+  /** Returns the reservations of the player that are not granted yet, newest first, and their sum. Allowed for the user in the path and staff. `GET /users/{user_id}/reserved-points` */
   listReserved(params: {
     /** Rows per page at most; the default is 100. */
     readonly limit?: number;
@@ -2017,7 +2579,17 @@ export interface PlayerPointsApi {
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<ReservedPointsPage, Reservation>;
 
-  /** Returns the statement of the player, newest first. Each transaction has the balance after it. Allowed for the user in the path. `GET /v1/points/users/{user_id}/statement` */
+  /** Returns all schedules, newest first. Allowed for staff. `GET /v1/points/schedules` */
+  listSchedules(params?: {
+    /** Only schedules in this status. */
+    readonly status?: string;
+    /** Rows per page at most; the default is 100. */
+    readonly limit?: number;
+    /** The `next_cursor` of the previous page. Without it, the first page is returned. */
+    readonly cursor?: string;
+  }, options?: CallOptions): PagedCall<SchedulePage, Schedule>;
+
+  /** Returns the statement of the player, newest first. Each transaction has the balance after it. Allowed for the user in the path and staff. `GET /v1/points/users/{user_id}/statement` */
   listStatement(params: {
     /** Only transactions of this kind. */
     readonly kind?: "ADD" | "GRANT" | "SUB" | "EXPIRE" | "HOLD" | "RELEASE" | "CAPTURE" | "REFUND";
@@ -2044,5 +2616,6 @@ export interface GatewayApi {
   readonly gateway: PlayerGatewayApi;
   readonly inbox: PlayerInboxApi;
   readonly matchmaking: PlayerMatchmakingApi;
+  readonly orders: PlayerOrdersApi;
   readonly points: PlayerPointsApi;
 }

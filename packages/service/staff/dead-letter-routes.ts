@@ -141,8 +141,8 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
         response: { 200: RowsResult },
       }),
       async (request, reply) => {
-        const table = findTable(deps, request.params.table);
         const key = idempotencyKey(request, request.caller);
+        const table = findTable(deps, request.params.table);
         return sendResponse(reply, await command({ key, actor: staffActor(request), table, ...request.body }));
       },
     );

@@ -15,12 +15,14 @@ import { parseNativeClient } from "../oidc/native-client.ts";
 import { problemsAsPages, wantsPage } from "../oidc/problem-page.ts";
 import { safeReturnPath } from "../oidc/return-path.ts";
 import {
+  accountInactive,
   identityNotProven,
   identityProviderUnavailable,
   loginNotPending,
   loginRefused,
   nativeCodeRefused,
   nativeLoginInvalid,
+  upstreamProblems,
 } from "../problems.ts";
 
 export type LoginDeps = Pick<

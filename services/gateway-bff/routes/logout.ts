@@ -8,7 +8,7 @@ import { logOut } from "../commands/log-out.ts";
 import type { Deps } from "../deps.ts";
 import { sessionCookie } from "../guard/cookie.ts";
 import { logSecurity } from "../guard/security-log.ts";
-import { identityProviderUnavailable, logoutTokenRefused } from "../problems.ts";
+import { csrfRefused, identityProviderUnavailable, logoutTokenRefused } from "../problems.ts";
 
 export interface LogoutDeps
   extends Pick<Deps, "authenticate" | "provider" | "sessions" | "origin" | "isLoopback" | "onError"> {
@@ -41,6 +41,7 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
         summary: "Log out",
         tags: ["Sessions"],
         description: "Ends the session of the request.",
+        refusals: [csrfRefused],
         response: {
           200: LogoutView,
         },
