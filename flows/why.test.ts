@@ -11,7 +11,7 @@ import * as points from "@todoke/points";
 import { servicesDatabase } from "@todoke/service/testing";
 import type { Explanation, Lookup } from "@todoke/service/why";
 import { expect, test } from "vitest";
-import { apiKeyFor, startAll } from "./all-services.ts";
+import { apiKeyFor, startAll, tokenFor } from "./all-services.ts";
 
 const services: Readonly<Record<string, { readonly why: readonly Lookup[] }>> = {
   account,
@@ -113,6 +113,18 @@ test("staff sees a purchase from its key to the notification, through the gatewa
   expect((await explain(traceId ?? "")).entries.map(({ id }) => id)).toContain(told.entries.at(-1)?.id);
   expect((await explain(admin.userId)).sentence).toMatch(/^The user .* is ACTIVE; nothing of theirs failed or waits\./);
 
+  const ofService = async (query: string, role: "USER" | "VIEWER") => {
+    const token = await tokenFor("entitlement", { userId: "u_9", roles: [role] });
+    const headers = { authorization: `Bearer ${token}` };
+    return (await fetch(`${urlOf("entitlement")}/v1/admin/why/purchase-1${query}`, { headers })).status;
+  };
+  const links = (count: number) => `?links=${Array(count).fill("event:x").join("%20")}`;
+  expect(
+    await Promise.all(
+      ["", links(12), links(13), "?links=x", "?links=planet:x"].map((query) => ofService(query, "VIEWER")),
+    ),
+  ).toEqual([200, 200, 400, 400, 400]);
+  expect(await ofService("", "USER")).toBe(403);
   expect((await ask("purchase-1", await t.openSession(player))).status).toBe(403);
   expect((await ask("x".repeat(400))).status).toBe(400);
   expect(await explain("no such thing %")).toMatchObject({ outcome: "unknown", id: "no such thing %" });

@@ -4,6 +4,7 @@
  * `npm run interop -- keycloak nats` runs only these. It needs the network and programs that `npm test` does not need: Java and
  * Maven, Go, Python. docs/interop.md has what is checked and the last result. The last line is `N passed, N failed`.
  */
+import { clusters } from "./interop/clusters.ts";
 import { keycloak } from "./interop/keycloak.ts";
 import { kubernetes } from "./interop/kubernetes.ts";
 import { nats } from "./interop/nats.ts";
@@ -12,7 +13,7 @@ import { prometheus } from "./interop/prometheus.ts";
 import { schemathesis } from "./interop/schemathesis.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 
-const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes };
+const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes, clusters };
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !(name in peers));

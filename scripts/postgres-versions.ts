@@ -21,10 +21,8 @@ const versions: Readonly<Record<string, string>> = {
   18: "18.4.0-beta.17",
 };
 
-/** The kernel, the bus, and what services do in their databases. Their routes and processes run these statements too. */
-const suites = ["packages/kernel/", "packages/bus-postgres/", "packages/http/api-keys", "packages/service/"];
-const inServices = ["store", "commands", "workers", "events", "queue", "limits", "sessions", "senders", "brokers"];
-const defaultFilters = [...suites, ...inServices.map((folder) => `/${folder}/`)];
+/** The kernel, the bus, API keys, and the SQL of the services. */
+const defaultFilters = ["packages/kernel/", "packages/bus-postgres/", "packages/http/api-keys", "/store/"];
 
 const args = process.argv.slice(2);
 const majors = args.filter((arg) => arg in versions);

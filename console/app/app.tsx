@@ -41,17 +41,17 @@ export function App({ onStaff }: { readonly onStaff: () => void }) {
           <Route path="/players/:id/:tab?">{({ id, tab }) => <PlayerPage key={id} id={id} tab={tab} />}</Route>
           <Route path="/dead" component={DeadGroupsPage} />
           <Route path="/dead/:service/batches/:id">
-            {({ service, id }) => <DeadBatchPage service={service} id={id} />}
+            {({ service, id }) => <DeadBatchPage key={id} service={service} id={id} />}
           </Route>
           <Route path="/dead/:service/:table">
             {({ service, table }) => <DeadLettersPage key={`${service}/${table}`} service={service} table={table} />}
           </Route>
           <Route path="/dead/:service/:table/:id">
-            {({ service, table, id }) => <DeadLetterPage service={service} table={table} id={id} />}
+            {({ service, table, id }) => <DeadLetterPage key={id} service={service} table={table} id={id} />}
           </Route>
           <Route path="/points" component={Points} />
           <Route path="/orders" component={Orders} />
-          <Route path="/orders/:id">{({ id }) => <OrderPage id={id} />}</Route>
+          <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
           <Route path="/matchmaking" component={Matchmaking} />
           <Route path="/audit" component={AuditLog} />
           <Route path="/keys" component={Keys} />

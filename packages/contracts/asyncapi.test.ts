@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
@@ -17,12 +18,13 @@ const messages = Object.entries<Message>(document.components.messages) as [Event
 
 /** Fetched by `npm test`, like the other tools. */
 function readSchema(): object {
-  const file = new URL("../../tools/node_modules/@asyncapi/specs/schemas/3.0.0.json", import.meta.url);
-  return JSON.parse(readFileSync(fileURLToPath(file), "utf8"));
+  const tools = fileURLToPath(new URL("../../tools/node_modules", import.meta.url));
+  return JSON.parse(readFileSync(join(tools, "@asyncapi/specs/schemas/3.0.0.json"), "utf8"));
 }
 
 test("the document matches the schema of AsyncAPI 3", () => {
-  const ajv = addFormats.default(new Ajv({ strict: false, allErrors: true }));
+  // The schema has its own copy of the schema of JSON Schema.
+  const ajv = addFormats.default(new Ajv({ strict: false, meta: false, validateSchema: false }));
   const check = ajv.compile(readSchema());
   expect(check(document) ? [] : check.errors).toEqual([]);
   // The check finds something: a channel needs an object.

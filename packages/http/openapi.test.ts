@@ -46,6 +46,10 @@ test("/openapi.json has the schemas that the routes enforce", async () => {
   expect(parameters.IdempotencyKey).toMatchObject({ in: "header", name: "idempotency-key", required: true });
 });
 
+const problemNamed = (name: string) => ({
+  content: { "application/problem+json": { schema: refTo(`schemas/${name}`) } },
+});
+
 test("every operation describes its error responses, which are components, and so is Problem", async () => {
   await using app = await setup();
   const schema = { operationId: "get", response: { 200: Type.Object({}), 404: ProblemView } };
@@ -54,9 +58,9 @@ test("every operation describes its error responses, which are components, and s
   const { paths, components } = (await app.inject("/openapi.json")).json();
 
   expect(paths["/things"].get.responses).toMatchObject({
-    400: refTo("responses/BadRequest"),
-    401: refTo("responses/Unauthenticated"),
-    403: refTo("responses/Forbidden"),
+    400: problemNamed("InvalidRequestProblem"),
+    401: problemNamed("UnauthenticatedProblem"),
+    403: problemNamed("ForbiddenProblem"),
     404: refTo("responses/NotFound"),
     default: refTo("responses/Problem"),
   });
@@ -144,7 +148,7 @@ test("the document says who may call a route", async () => {
   const { paths, components } = (await app.inject("/openapi.json")).json();
   expect(components.securitySchemes.apiKey).toMatchObject({ type: "http", scheme: "bearer" });
   expect(paths["/guarded"].get).toMatchObject({
-    security: [{ apiKey: [] }, { token: [] }],
+    security: [{ apiKey: ["points:write"] }, { token: [] }],
     description: "Allowed for API keys with the scope `points:write` and the user in the path.",
   });
   expect(paths["/free"].get.security).toBeUndefined();

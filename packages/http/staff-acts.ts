@@ -1,6 +1,6 @@
 /**
  * Acts of staff. Each is recorded in the transaction that does it, in the table `staff_acts` of the service, so that no act
- * lacks its record and no record its act.
+ * lacks its record and no record its act (docs/adr/0115).
  */
 import { getSqlState, type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import { type Principal, type StaffRole, staffRoles } from "./callers.ts";

@@ -23,6 +23,7 @@ export const domainFolders: Readonly<Record<string, readonly string[]>> = {
     "oidc",
     "page",
     "profile",
+    "reference",
     "sessions",
     "staff",
     "upstreams",

@@ -26,7 +26,14 @@ import type { SessionStore, UserSnapshot, UserStatus } from "./sessions/index.ts
 import { postgresSessions } from "./sessions/postgres.ts";
 import { openUpstream } from "./upstreams/client.ts";
 import { openUpstreams } from "./upstreams/index.ts";
-import { answering, type Behaviour, fakeService, longMs, type ReceivedRequest } from "./upstreams/testing.ts";
+import {
+  answering,
+  answeringEach,
+  type Behaviour,
+  fakeService,
+  longMs,
+  type ReceivedRequest,
+} from "./upstreams/testing.ts";
 
 const own = { name: "gateway-bff", dir: new URL("./migrations/", import.meta.url) };
 const origin = "http://localhost:8080";
@@ -75,11 +82,11 @@ export async function setup() {
   const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
   const service = async (behaviour: Behaviour) => parts.use(await fakeService(behaviour));
   const services = {
-    account: await service(showingUsers),
-    entitlement: await service((response, received) => answering(entitlementsIn(received))(response, received)),
+    account: await service(answeringEach((userId) => userView(userId), { etag: '"1"' })),
+    entitlement: await service(answeringEach(entitlementsOf)),
     notification: await service(answering({})),
-    matchmaking: await service(answering({ ticket_id: ticketId, status: "QUEUED" })),
-    points: await service(answering(balanceView)),
+    matchmaking: await service(answeringEach(() => ({ ticket_id: ticketId, status: "QUEUED" }))),
+    points: await service(answeringEach(() => balanceView)),
     orders: await service(answering({})),
   };
   const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };
@@ -105,7 +112,7 @@ export async function setup() {
     const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: longMs, ...more }));
     const sessions = changed(openStore());
     const onError = () => {};
-    const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
+    const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" }, openapi: false });
     parts.defer(async () => void (await app.close()));
     gatewayRoutes(app, {
       findEntries: async () => ({ entries: [], failed: [] }),
@@ -173,12 +180,7 @@ const generous = {
   GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
 };
 
-const idIn = ({ path }: ReceivedRequest) => /[0-9a-f-]{36}/.exec(path)?.[0] ?? "";
-
-const showingUsers: Behaviour = (response, received) =>
-  answering(userView(idIn(received)), { headers: { etag: '"1"' } })(response, received);
-
-const entitlementsIn = (received: ReceivedRequest) => ({
-  user_id: idIn(received),
+const entitlementsOf = (user_id: string) => ({
+  user_id,
   entitlements: [{ stock_keeping_unit: "item1", status: "ACTIVE", version: 1, updated_at: "2026-01-08T07:10:00Z" }],
 });

@@ -134,7 +134,7 @@ export interface Need {
   readonly capped: boolean;
   readonly oldest_at?: string;
   readonly detail: string;
-  readonly cure: { readonly text: string; readonly href?: string };
+  readonly cure: { readonly text: string; readonly href: string | null };
 }
 
 export interface OverviewAnswer {

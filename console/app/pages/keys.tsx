@@ -11,9 +11,9 @@ import { useTexts } from "../texts/index.ts";
 
 export function Keys() {
   const t = useTexts();
-  const [{ holder, all }, setParams] = useQueryParams();
+  const [{ holder, state }, setParams] = useQueryParams();
   const keys = useGet<{ keys: readonly ApiKey[]; failed: readonly FailedPart[] }>(
-    withQuery("/v1/admin/keys", { holder, all }),
+    withQuery("/v1/admin/keys", { holder, state }),
     { topics: ["audit"], everyMs: 30_000 },
   );
   return (
@@ -22,8 +22,8 @@ export function Keys() {
         <label class="check">
           <input
             type="checkbox"
-            checked={all === "true"}
-            onChange={({ currentTarget }) => setParams({ all: currentTarget.checked ? "true" : undefined })}
+            checked={state === "any"}
+            onChange={({ currentTarget }) => setParams({ state: currentTarget.checked ? "any" : undefined })}
           />
           {t.alsoEnded}
         </label>

@@ -30,8 +30,8 @@ that dies is started again.
 
 The gateway also needs OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, GATEWAY_BFF_ORIGIN (its public URL),
 GATEWAY_BFF_SECRET (32 bytes, base64url), GATEWAY_BFF_TOKEN_KEY, and the URLs of the other services: ACCOUNT_URL,
-ENTITLEMENT_URL, NOTIFICATION_URL, MATCHMAKING_URL, POINTS_URL. Account reads its first admins from ACCOUNT_ADMINS
-("<issuer> <subject>,…").
+ENTITLEMENT_URL, NOTIFICATION_URL, MATCHMAKING_URL, POINTS_URL, ORDERS_URL. Account reads its first staff from
+ACCOUNT_ADMINS, ACCOUNT_OPERATORS and ACCOUNT_VIEWERS ("<issuer> <subject>,…").
 
 The schemas must be up to date: run \`todoke migrate\` first, or start with --migrate.
 SIGTERM or Ctrl-C drains: the services take no new work, finish what runs and release the rest. A second one stops

@@ -44,6 +44,7 @@ const eventColumns = {
   traceId: "e.headers ->> 'trace_id'",
   detail: "e.event_type || ' on ' || e.subject || ', version ' || e.version || ' of ' || e.aggregate_key",
   links: [
+    ["event", "e.event_id"],
     ["user", "jsonb_path_query_array(e.payload, '$.**.user_id')"],
     ["reservation", "e.payload -> 'reservation_id'"],
     ["ticket", "jsonb_path_query_array(e.payload, '$.**.ticket_id')"],

@@ -12,6 +12,7 @@ export function auditLogRoute({ app, prefix, authenticate, reads, hide }: StaffR
     `${prefix}/audit-log`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "listStaffActs",
       summary: "List acts of staff",
       tags: ["Operations"],

@@ -1,5 +1,5 @@
 /** Batches of dead letters: start, progress, stop. */
-import { guarded, IdempotencyHeaders, idempotencyKey, sendResponse, staffActor } from "@todoke/http";
+import { guarded, IdempotencyHeaders, idempotencyKey, problems, sendResponse, staffActor } from "@todoke/http";
 import { batchNotFound } from "../problems.ts";
 import { selectBatch, selectBatches } from "./batch-store.ts";
 import { findTable, operators, type StaffRouteDeps, viewers } from "./deps.ts";
@@ -21,6 +21,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
     path,
     guarded(authenticate, operators, {
       hide,
+      passesOnRefusals: hide,
       operationId: "startDeadLetterBatch",
       summary: "Start a batch",
       tags,
@@ -28,6 +29,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
         "Redrives or discards all dead letters of a table that match the filter and were dead at the preview. A row is changed at most once.",
       headers: IdempotencyHeaders,
       body: BatchBody,
+      refusals: [problems.notFound],
       response: { 201: BatchView },
     }),
     async (request, reply) => {
@@ -41,6 +43,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
     path,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "listDeadLetterBatches",
       summary: "List batches",
       tags,
@@ -53,11 +56,13 @@ export function batchRoutes(deps: StaffRouteDeps): void {
     `${path}/:batch_id`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "getDeadLetterBatch",
       summary: "Get a batch",
       tags,
       description: "Returns how far a batch of dead letters is.",
       params: BatchParams,
+      refusals: [batchNotFound],
       response: { 200: BatchView },
     }),
     async ({ params: { batch_id } }) => {
@@ -70,6 +75,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
     `${path}/:batch_id([^/:]+)::stop`,
     guarded(authenticate, operators, {
       hide,
+      passesOnRefusals: hide,
       operationId: "stopDeadLetterBatch",
       summary: "Stop a batch",
       tags,
@@ -78,6 +84,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       params: BatchParams,
       headers: IdempotencyHeaders,
       body: StopBody,
+      refusals: [batchNotFound],
       response: { 200: BatchView },
     }),
     async (request, reply) => {

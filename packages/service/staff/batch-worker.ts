@@ -1,7 +1,7 @@
 /**
  * Carries out batches of dead letters. A step locks the batch, changes the next rows and moves the batch's position, in one
  * transaction: if the process dies, nothing of the step has happened, and another process continues. The position only
- * rises, so a row that dies again is not changed again by the same batch.
+ * rises, so a row that dies again is not changed again by the same batch (docs/adr/0116).
  */
 import { type Db, transaction } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";

@@ -1,7 +1,16 @@
 /** Dead letters for staff: by error, by filter, one with its payload, and redriving or discarding some. */
 
 import { named } from "@todoke/contracts/api";
-import { guarded, IdempotencyHeaders, idempotencyKey, page, parseCursor, sendResponse, staffActor } from "@todoke/http";
+import {
+  guarded,
+  IdempotencyHeaders,
+  idempotencyKey,
+  page,
+  parseCursor,
+  problems,
+  sendResponse,
+  staffActor,
+} from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { Type } from "typebox";
@@ -38,12 +47,14 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
     `${path}/groups`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "listDeadLetterGroups",
       summary: "Group dead letters by error",
       tags,
       description:
         "Returns the dead letters of the service by table and error. Errors that differ in numbers and ids only are one group.",
       querystring: GroupsQuery,
+      refusals: [problems.notFound],
       response: { 200: ServiceGroups },
     }),
     async ({ query: { table } }) =>
@@ -53,12 +64,14 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
     `${path}/:table`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "listDeadLetters",
       summary: "List dead letters",
       tags,
       description: "Returns the dead letters of a table that match the filter, oldest first.",
       params: TableParams,
       querystring: ListQuery,
+      refusals: [problems.notFound],
       response: { 200: DeadLetterPage },
     }),
     async ({ params, query }) => {
@@ -75,12 +88,14 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
     `${path}/:table([^/:]+)::preview`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "previewDeadLetters",
       summary: "Count dead letters",
       tags,
       description: "Counts the dead letters that match the filter, before a batch changes them.",
       params: TableParams,
       querystring: Type.Object(FilterQuery),
+      refusals: [problems.notFound],
       response: { 200: PreviewView },
     }),
     async ({ params, query }) => {
@@ -92,11 +107,13 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
     `${path}/:table/:id`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "getDeadLetter",
       summary: "Get a dead letter",
       tags,
       description: "Returns a row with its payload and its redrives, also after it was redriven or discarded.",
       params: RowParams,
+      refusals: [problems.notFound, deadLetterNotFound],
       response: { 200: DeadLetterDetail },
     }),
     async ({ params: { table, id } }) => readDetail(reads, findTable(deps, table), id),
@@ -109,6 +126,7 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
       `${path}/:table([^/:]+)::${verb}`,
       guarded(authenticate, operators, {
         hide,
+        passesOnRefusals: hide,
         operationId: `${verb}DeadLetters`,
         summary: verb === "redrive" ? "Redrive dead letters" : "Discard dead letters",
         tags,
@@ -119,6 +137,7 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
         params: TableParams,
         headers: IdempotencyHeaders,
         body: RowsBody,
+        refusals: [problems.notFound],
         response: { 200: RowsResult },
       }),
       async (request, reply) => {

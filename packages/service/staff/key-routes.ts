@@ -47,6 +47,7 @@ export function keyRoutes({ app, prefix, authenticate, reads, hide }: StaffRoute
       { staff: "ADMIN" },
       {
         hide,
+        passesOnRefusals: hide,
         operationId: "listServiceKeys",
         summary: "List API keys of the service",
         tags: ["Operations"],

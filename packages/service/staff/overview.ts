@@ -83,6 +83,7 @@ export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDep
     `${prefix}/overview`,
     guarded(authenticate, viewers, {
       hide,
+      passesOnRefusals: hide,
       operationId: "getServiceOverview",
       summary: "Get an overview of the service",
       tags: ["Operations"],

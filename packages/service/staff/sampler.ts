@@ -19,23 +19,30 @@ export interface SamplerOptions {
 
 const minuteMs = 60_000;
 
-export function startSampler({ service, db, deadLetters, hasGauges, collect, onError }: SamplerOptions): Loop {
-  let before: Requests | undefined;
+export function startSampler({ onError, ...options }: SamplerOptions): Loop {
+  const takeSample = createSampler(options);
   return startLoop(
-    async (_stopping, nextIn) => {
+    (_stopping, nextIn) => {
       // Just after a minute has ended, so that all processes sample the same minutes.
       nextIn(minuteMs - (Date.now() % minuteMs) + 100);
-      const metrics = await collect();
-      const requests = readRequests(metrics, service);
-      // The first time there is nothing to compare with.
-      if (before) {
-        const dead = hasGauges ? await countDead(db, deadLetters) : null;
-        await insertSample(db, `${hostname()}:${process.pid}`, toSample(before, requests, { metrics, service, dead }));
-      }
-      before = requests;
+      return takeSample();
     },
     { intervalMs: minuteMs, task: "sampling for the console", onError },
   );
+}
+
+/** Each call writes what happened since the one before; the first has nothing to compare with. */
+export function createSampler({ service, db, deadLetters, hasGauges, collect }: Omit<SamplerOptions, "onError">) {
+  let before: Requests | undefined;
+  return async (): Promise<void> => {
+    const metrics = await collect();
+    const requests = readRequests(metrics, service);
+    if (before) {
+      const dead = hasGauges ? await countDead(db, deadLetters) : null;
+      await insertSample(db, `${hostname()}:${process.pid}`, toSample(before, requests, { metrics, service, dead }));
+    }
+    before = requests;
+  };
 }
 
 async function countDead(db: Db, deadLetters: readonly DeadLetters[]): Promise<number> {

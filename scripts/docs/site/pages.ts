@@ -79,7 +79,7 @@ export function navigation(pages: readonly Page[], language: Page["language"]): 
     { title: named.start, pages: where(/^[^/]+\.md$/).toSorted(byRank) },
     { title: named.reference, pages: [...referencePages, ...own.filter(({ source }) => references.includes(source))] },
     { title: named.concepts, pages: where(/^docs\/(ja\/)?[^/]+\.md$/) },
-    { title: named.guides, pages: where(/^docs\/(ja\/)?(guides|apis|architecture|observability|performance)\//) },
+    { title: named.guides, pages: where(/^docs\/(ja\/)?(guides|apis|architecture|observability|performance|model)\//) },
     { title: named.services, pages: where(/^services\//) },
     { title: named.packages, pages: where(/^(packages|deploy|examples|console|chaos|bench)\//) },
     { title: named.decisions, pages: where(/^docs\/adr\//).toSorted((a, b) => (a.path < b.path ? 1 : -1)) },

@@ -94,7 +94,7 @@ function resolveLink(target: string, page: Page, { root, pages }: Site): Resolve
   const [path = "", anchor] = target.split("#");
   const file =
     path === "" ? page.source : posix.normalize(posix.join(posix.dirname(page.source), decodeURIComponent(path)));
-  const linked = pages.get(file) ?? pages.get(posix.join(file, "README.md"));
+  const linked = file === page.source ? page : (pages.get(file) ?? pages.get(posix.join(file, "README.md")));
   if (!linked) {
     if (!existsSync(join(root, file))) return { href: "#", fault: "there is no such file" };
     return /\.(svg|png)$/.test(file) ? { href: relativePath(page.path, file), file } : { href: "#", isSource: true };

@@ -33,6 +33,26 @@ test("users are found by id, by e-mail in any case, and by identity; filters are
   expect(listed).toEqual(aki);
 });
 
+test("users are found by the beginning of their name, in any case, in the order of names, by an index", async () => {
+  await using t = await setupSearch();
+  const names = ["Akira", "aki", "AKI Tanaka", "akane", "Mei", "a%i", "Ａki"];
+  const people = await Promise.all(names.map((display_name, n) => t.person(`p${n}`, { display_name })));
+  const idOf = (name: string) => people[names.indexOf(name)]?.user_id;
+  expect(await search(t, "name=AKI")).toEqual(["aki", "AKI Tanaka", "Akira"].map(idOf));
+  expect(await search(t, "name=a%25i")).toEqual([idOf("a%i")]); // no pattern
+  const first = (await t.call("GET", "/admin/users?name=aki&limit=2", { as: t.admin })).json();
+  expect(await search(t, `name=aki&limit=2&cursor=${first.next_cursor}`)).toEqual([idOf("Akira")]);
+  for (const query of ["name=ak", "name=aki&email=a%40b.c"])
+    expect((await t.call("GET", `/admin/users?${query}`, { as: t.admin })).statusCode).toBe(400);
+  const plan = await t.rows(
+    `explain select user_id from users u where u.display_name is not null and (lower(u.display_name) collate "C") >= 'aki'
+       and (lower(u.display_name) collate "C") < 'aki' || chr(1114111)
+      order by (lower(u.display_name) collate "C"), u.user_id limit 100`,
+  );
+  expect(JSON.stringify(plan)).toMatch(/Index.*users_name/);
+  expect(JSON.stringify(plan)).not.toContain("Sort");
+});
+
 test("pages of any size show every user once, in order", async () => {
   await using t = await setupSearch();
   for (let i = 0; i < 9; i++) await t.person(`user ${i}`);

@@ -217,6 +217,26 @@ test("a suspended user, or one without the role, is rejected despite an older to
   expect(await t.read(bo)).toEqual(bo);
 });
 
+test("operators suspend and reinstate players, and no one on the staff; a viewer acts on nobody", async () => {
+  await using t = await setupUsers();
+  const grant = (user: { user_id: string }, role: string) =>
+    t.act(t.admin, `/admin/users/${user.user_id}:grant-role`, { reason: "helps out", role });
+  const [olive, vera] = [await t.person("olive"), await t.person("vera")];
+  await grant(olive, "OPERATOR");
+  expect((await grant(vera, "VIEWER")).json().roles).toEqual(["USER", "VIEWER"]);
+  const operator = await t.read(olive);
+  const suspend = (as: typeof operator, user: { user_id: string }) =>
+    t.act(as, `/admin/users/${user.user_id}:suspend`, { reason: "cheating" });
+  expect((await suspend(operator, t.aki)).json().status).toBe("SUSPENDED");
+  expect((await t.act(operator, t.on("reinstate"), { reason: "a mistake" })).json().status).toBe("ACTIVE");
+  for (const user of [vera, t.admin, operator]) expect((await suspend(operator, user)).statusCode).toBe(403);
+  expect((await suspend(await t.read(vera), t.aki)).statusCode).toBe(403);
+  // The database knows that the role is gone; the token does not.
+  await t.act(t.admin, `/admin/users/${olive.user_id}:revoke-role`, { reason: "enough", role: "OPERATOR" });
+  expect((await suspend(operator, t.aki)).json().code).toBe("forbidden");
+  expect(await t.violations()).toEqual(consistent);
+});
+
 test("a former admin gets no replay of a response about another user", async () => {
   await using t = await setupUsers();
   const bo = await t.person("bo");

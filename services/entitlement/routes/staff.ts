@@ -1,8 +1,17 @@
 /** Grants and revokes by staff, each with a reason. */
 import { StaffGrantBody, StaffRevokeBody } from "@todoke/contracts/api";
-import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse, staffActor } from "@todoke/http";
+import {
+  guarded,
+  type HttpApp,
+  IdempotencyHeaders,
+  idempotencyKey,
+  problems,
+  sendResponse,
+  staffActor,
+} from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { expiryInThePast } from "../problems.ts";
 import { UserEntitlementView, UserId } from "./schemas.ts";
 
 const operators = { staff: "OPERATOR" } as const;
@@ -22,6 +31,7 @@ export function staffRoutes(app: HttpApp, deps: Deps): void {
       params,
       headers: IdempotencyHeaders,
       body: StaffGrantBody,
+      refusals: [expiryInThePast, problems.actNotFound, problems.actAlreadyUndone],
       response,
     }),
     async (request, reply) => {
@@ -41,6 +51,7 @@ export function staffRoutes(app: HttpApp, deps: Deps): void {
       params,
       headers: IdempotencyHeaders,
       body: StaffRevokeBody,
+      refusals: [problems.actNotFound, problems.actAlreadyUndone],
       response,
     }),
     async (request, reply) => {

@@ -62,7 +62,8 @@ export function mergeDocuments(sources: readonly Source[]): ApiDocument & Named 
     if (merged && !isReplaced(each, found)) paths[path] = { ...paths[path], [method]: forBrowsers(method, merged) };
   }
   const [gateway] = sources;
-  const tags = sources.flatMap(({ document }) => document.tags ?? []);
+  const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(({ tags = [] }) => tags)));
+  const tags = sources.flatMap(({ document }) => document.tags ?? []).filter(({ name }) => used.has(name));
   return {
     openapi: "3.1.0",
     info: { title: "Todoke", version: gateway?.document.info.version ?? "", description: introduction(sources) },
@@ -96,7 +97,9 @@ const isInternal = (operation: Operation) => {
 
 function mergeOperation(each: readonly Found[], find: (id: string) => Found | undefined): Operation | undefined {
   const atGateway = each.find(({ source }) => source.name === gatewayName);
-  const atServices = each.filter(({ source }) => source.name !== gatewayName);
+  // Under another id at the same path, a service has its part of what the gateway puts together.
+  const isSame = ({ operation }: Found) => !atGateway || operation.operationId === atGateway.operation.operationId;
+  const atServices = each.filter((one) => one.source.name !== gatewayName && isSame(one));
   const [service] = atServices;
   if (!atGateway) return service && atServiceOnly(service, atServices);
   const passedOn = service ?? (atGateway.operation["x-passes-on"] && find(atGateway.operation.operationId));

@@ -116,6 +116,7 @@ function toSchema(route: ForwardedRoute) {
         Object.values(its),
       ),
       ...(route.afterResponse ? [changeNotPropagated] : []),
+      ...(upstream ? [] : [problems.notFound]),
       ...(method !== "GET" && (needsFreshLogin || rule.staff) ? [reauthenticationRequired] : []),
     ],
     ...(returnsEtag && { responseHeaders: ["etag" as const] }),

@@ -8,7 +8,7 @@ import { endUserSessions } from "../commands/end-user-sessions.ts";
 import type { Deps } from "../deps.ts";
 import { logSecurity } from "../guard/security-log.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { sessionNotFound } from "../problems.ts";
+import { reauthenticationRequired, sessionNotFound } from "../problems.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { rejectStaleLogin } from "./forward.ts";
 import { Time, UserId } from "./schemas.ts";
@@ -134,6 +134,7 @@ export function userSessionRoutes(
         params,
         headers: IdempotencyHeaders,
         body: EndUserSessionsBody,
+        refusals: [reauthenticationRequired, sessionNotFound],
         response: { 200: EndedView },
       },
     ),

@@ -17,6 +17,7 @@ const orders = { upstream: "orders", tag: "Orders" } as const;
 
 const setTradingState = (path: string, texts: Texts, params?: TObject): ForwardedRoute => ({
   ...orders,
+  tag: "Trading state",
   method: "PUT",
   path,
   upstreamPath: path,
@@ -55,6 +56,7 @@ export const staffOrderRoutes: readonly ForwardedRoute[] = [
   }),
   read({
     ...orders,
+    tag: "Trading state",
     path: "/v1/orders/trading-state",
     operationId: "getTradingState",
     summary: "Get the trading state",

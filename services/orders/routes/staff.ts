@@ -1,16 +1,9 @@
 /** What staff does about orders in doubt, and the books compared with the broker's. */
 import { named, orNull, ResolveOrderBody } from "@todoke/contracts/api";
-import {
-  guarded,
-  type HttpApp,
-  IdempotencyHeaders,
-  idempotencyKey,
-  ProblemView,
-  sendResponse,
-  staffActor,
-} from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse, staffActor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen } from "../problems.ts";
 import { selectReconciliations } from "../store/reconciliations.ts";
 import { operators } from "./access.ts";
 import { OrderView, RowId } from "./schemas.ts";
@@ -43,7 +36,8 @@ export function staffRoutes(app: HttpApp, { authenticate, db, resolveOrderAsStaf
       params: Type.Object({ id: RowId }),
       headers: IdempotencyHeaders,
       body: ResolveOrderBody,
-      response: { 200: OrderView, 404: ProblemView, 409: ProblemView },
+      refusals: [orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen],
+      response: { 200: OrderView },
     }),
     async (request, reply) => {
       const { broker_order_id: brokerOrderId, ...body } = request.body;

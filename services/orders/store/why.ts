@@ -13,6 +13,9 @@ const namedOrders = `
   union select id from outbox_orders where idempotency_key = $1
   limit 5`;
 
+/** The latest of a user. */
+const ofUser = "select id from outbox_orders where user_id = $1 order by created_at desc, id desc limit 5";
+
 const links = [
   ["order", "o.client_order_id"],
   ["user", "o.user_id"],
@@ -73,5 +76,6 @@ const orderEntries = (ids: string) => {
 
 export const orderLookups: readonly Lookup[] = [
   { by: "order", shape: "text", sql: orderEntries(namedOrders) },
+  { by: "user", shape: "text", sql: orderEntries(ofUser) },
   { by: "order", shape: "number", sql: orderEntries("select $1::bigint as id") },
 ];

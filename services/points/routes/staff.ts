@@ -5,12 +5,13 @@ import {
   type HttpApp,
   IdempotencyHeaders,
   idempotencyKey,
-  ProblemView,
+  problems,
   sendResponse,
   staffActor,
 } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
+import { balanceOverflow, insufficientPoints, lotEndInThePast, tooManyLots } from "../problems.ts";
 import { selectDueReservations } from "../store/reservations.ts";
 import { operators, parseTime, withAmounts } from "./request.ts";
 import { ReservationView, TransactionView, UserParams } from "./schemas.ts";
@@ -32,7 +33,15 @@ export function staffRoutes(app: HttpApp, { authenticate, db, adjustPoints }: De
         params: UserParams,
         headers: IdempotencyHeaders,
         body: AdjustPointsBody,
-        response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
+        refusals: [
+          balanceOverflow,
+          insufficientPoints,
+          lotEndInThePast,
+          tooManyLots,
+          problems.actNotFound,
+          problems.actAlreadyUndone,
+        ],
+        response: { 200: TransactionView },
       },
       operators,
     ),

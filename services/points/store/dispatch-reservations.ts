@@ -90,8 +90,9 @@ export interface NextDue {
   readonly scheduleMs: number;
 }
 
+// Seconds are subtracted, not times: an infinite interval exists from PostgreSQL 17 on.
 const waitSql = (at: string) =>
-  `(extract(epoch from coalesce((${at}), 'infinity') - clock_timestamp()) * 1000)::float8`;
+  `((extract(epoch from coalesce((${at}), 'infinity')) - extract(epoch from clock_timestamp())) * 1000)::float8`;
 
 export async function selectNextDue(db: Queryable, skipSchedules: readonly string[]): Promise<NextDue> {
   const { rows } = await db.query<NextDue>({

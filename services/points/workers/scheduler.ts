@@ -46,7 +46,8 @@ export interface Scheduler extends AsyncDisposable {
 const defaultIntervalMs = 10_000;
 
 // Reservations that become due within this pause share a batch: a thousand a second are forty batches, not a thousand. No
-// wake-up shortens it, so that many of them do not cause as many runs.
+// wake-up shortens it, so that many of them do not cause as many runs. A grant here is one commit and not five, so its pause
+// is shorter.
 const pauseMs = { dispatching: 25, granting: 5 };
 // While `inFlightMax` is reached, or another scheduler has the lock. Each run counts the reservations in flight: a run after
 // every few grants would cost the database more than the grants.
