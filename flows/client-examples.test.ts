@@ -247,6 +247,41 @@ test("the arena shop: a delayed request cannot take points for a purchase that w
   expect(await arena.read(player)).toMatchObject({ held: 300, payments: 0, grants: 0 });
 });
 
+test("the arena shop: a hold that has ended ends the purchase unpaid; a day later a payment still counts, and a hold does not", async () => {
+  await using arena = await openArena();
+  const [late, paid, held] = await Promise.all([
+    arena.createPlayer("late"),
+    arena.createPlayer("paid"),
+    arena.createPlayer("held"),
+  ]);
+  for (const player of [late, paid, held]) await arena.add(player, 1_000n);
+  let shop = await arena.startShop();
+  arena.proxy.killAt({ path: "/capture", when: "before", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, late, sword)).rejects.toThrow("fetch failed");
+  const { points } = createClient({ services: { points: urlOf("points") }, apiKey: arenaKey });
+  const { rows } = await all.db.query(`select hold_id from points.point_holds where user_id = $1`, [late.userId]);
+  await points.releaseHold({ hold_id: rows[0].hold_id });
+
+  shop = await arena.startShop();
+  await arena.untilState(late, "REFUSED");
+  expect(await arena.proxy.deliverDelayed()).toEqual([409]);
+  expect(await arena.read(late)).toEqual({ balance: 1_000, held: 0, payments: 0, grants: 0, states: ["REFUSED"] });
+
+  arena.proxy.killAt({ path: "/capture", when: "after", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, paid, sword)).rejects.toThrow("fetch failed");
+  await all.db.query(`delete from points.idempotency_keys`); // As retention does.
+  shop = await arena.startShop();
+  await arena.untilState(paid, "GRANTED");
+  expect(await arena.read(paid)).toMatchObject({ balance: 700, held: 0, payments: 1, grants: 1 });
+
+  arena.proxy.killAt({ path: "/holds", when: "after", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, held, sword)).rejects.toThrow("fetch failed");
+  await all.db.query(`delete from points.idempotency_keys`);
+  await arena.startShop();
+  await arena.untilState(held, "REFUSED");
+  expect(await arena.read(held)).toMatchObject({ held: 300, payments: 0, grants: 0 }); // The hold ends by itself.
+});
+
 test("the arena shop: two copies and many clicks buy an item once; the bonus comes once a day", async () => {
   await using arena = await openArena();
   const [one, two] = await Promise.all([arena.startShop(), arena.startShop()]);

@@ -38,6 +38,9 @@ export type Todoke = ServicesClient<{ readonly points: string; readonly entitlem
 /** What the step of a state achieves: the next state, recorded afterwards. */
 type Step = (purchase: Purchase) => Promise<Pick<Purchase, "state"> & Partial<Pick<Purchase, "hold_id">>>;
 
+/** The command has taken effect, but its answer is kept for 24 hours only. (The requests of a key are always the same here.) */
+const isForgotten = (error: unknown) => isProblem(error, "idempotency-conflict");
+
 const columns = "user_id, purchase_id, item, price, state, hold_id";
 
 /** Long enough for a restart. After it, the points of a purchase that was given up are back. */
@@ -56,7 +59,8 @@ export function createPurchases(db: Db, todoke: Todoke) {
         const { hold_id } = await todoke.points.placeHold(hold, { key: keyOf(purchase) });
         return { state: "HELD", hold_id };
       } catch (error) {
-        if (isProblem(error, "insufficient-points")) return { state: "REFUSED" };
+        // Too few points; or the hold was placed more than a day ago, its answer is forgotten, and it has expired.
+        if (isProblem(error, "insufficient-points") || isForgotten(error)) return { state: "REFUSED" };
         throw error; // Nothing is decided. The next attempt finds out, with the same key.
       }
     },
@@ -66,9 +70,9 @@ export function createPurchases(db: Db, todoke: Todoke) {
         await todoke.points.captureHold({ hold_id, ...sourceOf(purchase) }, { key: keyOf(purchase) });
         return { state: "PAID" };
       } catch (error) {
-        if (!isProblem(error, "hold-ended")) throw error;
-        // It has expired, or it was captured so long ago that its key is forgotten. The hold itself is not forgotten.
+        if (!isProblem(error, "hold-ended") && !isForgotten(error)) throw error;
         const { status } = await todoke.points.getHold({ hold_id });
+        if (status === "HELD") throw error;
         return { state: status === "CAPTURED" ? "PAID" : "REFUSED" };
       }
     },
