@@ -1,12 +1,17 @@
 /** The examples of the client, as programs, against one running system. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { hash } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { createClient } from "@todoke/client";
 import { type Browser, openBrowser, startControlledProvider } from "@todoke/identity/testing";
-import { freePort, until } from "@todoke/kernel/testing";
+import { freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apiKeyFor, startAll } from "./all-services.ts";
+import { apiKeyFor, settingsFor, startAll } from "./all-services.ts";
+import { startKillingProxy, type Trap } from "./killing-proxy.ts";
 
+/** Of a back-end that uses two services. */
+const arenaKey = "tdk_arena";
 const parts = new AsyncDisposableStack();
 let all: Awaited<ReturnType<typeof startAll>>;
 
@@ -21,6 +26,7 @@ beforeAll(async () => {
     OIDC_ISSUER: provider.issuer,
     OIDC_CLIENT_ID: provider.client.clientId,
     OIDC_CLIENT_SECRET: provider.client.clientSecret,
+    TODOKE_API_KEYS: `${settingsFor("").TODOKE_API_KEYS},arena=points:write+entitlements:write+read=${hash("sha256", arenaKey, "hex")}`,
   };
   all = parts.use(await startAll({ settings }));
 });
@@ -127,4 +133,172 @@ test("the nightly job: run twice, it books each bonus once, and the points arriv
     },
     { withinMs: 60_000 },
   );
+});
+
+/** The arena's shop, which reaches the services through a proxy that can kill it, and players with points. */
+async function openArena() {
+  const opened = new AsyncDisposableStack();
+  const t = opened.use(await testDatabase({ sets: [] }));
+  const proxy = opened.use(
+    await startKillingProxy((path) => urlOf(path.startsWith("/v1/points") ? "points" : "entitlement")),
+  );
+  const gateway = urlOf("gateway-bff");
+  const apiKey = apiKeyFor("points:write");
+  const env = {
+    DATABASE_URL: t.url,
+    TODOKE_GATEWAY: gateway,
+    POINTS_URL: proxy.url,
+    ENTITLEMENT_URL: proxy.url,
+    TODOKE_API_KEY: arenaKey,
+  };
+
+  async function startShop() {
+    const shop = run("arena-shop", env);
+    opened.defer(async () => {
+      shop.child.kill("SIGKILL");
+      await shop.ended;
+    });
+    const url = `http://127.0.0.1:${await shop.untilPrinted("Listening on ")}`;
+    const kill = () => {
+      shop.child.kill("SIGKILL");
+      return shop.ended;
+    };
+    return { url, kill, ended: shop.ended, stop: () => shop.child.kill("SIGTERM") };
+  }
+
+  async function createPlayer(name: string) {
+    const user = await all.createUser(`arena-${name}`);
+    return { userId: user.userId, session: await all.openSession(user) };
+  }
+  type Player = Awaited<ReturnType<typeof createPlayer>>;
+
+  async function post(url: string, { session }: Player, body?: object) {
+    const headers = { authorization: `Bearer ${session}`, "content-type": "application/json" };
+    const response = await fetch(url, { method: "POST", headers, ...(body && { body: JSON.stringify(body) }) });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  }
+
+  /** What the services have of a player, and the states of the purchases. */
+  async function read({ userId }: Player) {
+    const { rows } = await all.db.query(
+      `select (select balance::int from points.point_root where user_id = $1) as balance,
+              (select held::int from points.point_root where user_id = $1) as held,
+              (select count(*)::int from points.point_transactions where user_id = $1 and kind = 'CAPTURE') as payments,
+              (select count(*)::int from entitlement.entitlement_audit where user_id = $1) as grants`,
+      [userId],
+    );
+    const purchases = await t.db.query(`select state from arena_shop.purchases where user_id = $1`, [userId]);
+    return { ...rows[0], states: purchases.rows.map(({ state }) => state) };
+  }
+  const untilState = (player: Player, state: string) =>
+    until(`the purchase is ${state}`, async () => (await read(player)).states.includes(state));
+  const add = (player: Player, point_amount: bigint) =>
+    createClient({ services: { points: urlOf("points") }, apiKey }).points.add({
+      user_id: player.userId,
+      point_amount,
+    });
+
+  return {
+    ...{ proxy, startShop, createPlayer, post, read, untilState, add },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+const sword = { purchase_id: "p_1", item: "fire-sword" };
+const steps = ["/holds", "/capture", "/grants"].flatMap((path) =>
+  (["before", "after"] as const).map((when) => ({ path, when })),
+);
+
+test("the arena shop, killed before and after each of its calls: paid once, granted once", async () => {
+  await using arena = await openArena();
+  const bought = { balance: 700, held: 0, payments: 1, grants: 1, states: ["GRANTED"] };
+  let shop = await arena.startShop();
+  for (const { path, when } of steps) {
+    const player = await arena.createPlayer(`${when}${path.replace("/", "-")}`);
+    await arena.add(player, 1_000n);
+    arena.proxy.killAt({ path, when, kill: shop.kill } satisfies Trap);
+    await expect(arena.post(`${shop.url}/purchases`, player, sword)).rejects.toThrow("fetch failed");
+    expect((await arena.read(player)).states).not.toContain("GRANTED");
+
+    shop = await arena.startShop(); // It continues by itself.
+    await arena.untilState(player, "GRANTED");
+    expect([path, when, await arena.read(player)]).toEqual([path, when, bought]);
+    // The dead shop's request arrives now, and the player sends the purchase again.
+    expect(await arena.proxy.deliverDelayed()).toEqual(when === "before" ? [expect.toSatisfy((n) => n < 300)] : []);
+    const again = await arena.post(`${shop.url}/purchases`, player, sword);
+    expect([again.status, again.body.state]).toEqual([200, "GRANTED"]);
+    expect([path, when, await arena.read(player)]).toEqual([path, when, bought]);
+  }
+});
+
+test("the arena shop: a delayed request cannot take points for a purchase that was refused", async () => {
+  await using arena = await openArena();
+  const player = await arena.createPlayer("poor");
+  const first = await arena.startShop();
+  arena.proxy.killAt({ path: "/holds", when: "before", kill: first.kill });
+  await expect(arena.post(`${first.url}/purchases`, player, sword)).rejects.toThrow("fetch failed");
+  const shop = await arena.startShop();
+  await arena.untilState(player, "REFUSED");
+
+  await arena.add(player, 300n);
+  expect(await arena.proxy.deliverDelayed()).toEqual([201]); // A hold that ends by itself.
+  const again = await arena.post(`${shop.url}/purchases`, player, sword);
+  expect([again.status, again.body.state]).toEqual([402, "REFUSED"]);
+  expect(await arena.read(player)).toMatchObject({ held: 300, payments: 0, grants: 0 });
+});
+
+test("the arena shop: a hold that has ended ends the purchase unpaid; a day later a payment still counts, and a hold does not", async () => {
+  await using arena = await openArena();
+  const [late, paid, held] = await Promise.all([
+    arena.createPlayer("late"),
+    arena.createPlayer("paid"),
+    arena.createPlayer("held"),
+  ]);
+  for (const player of [late, paid, held]) await arena.add(player, 1_000n);
+  let shop = await arena.startShop();
+  arena.proxy.killAt({ path: "/capture", when: "before", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, late, sword)).rejects.toThrow("fetch failed");
+  const { points } = createClient({ services: { points: urlOf("points") }, apiKey: arenaKey });
+  const { rows } = await all.db.query(`select hold_id from points.point_holds where user_id = $1`, [late.userId]);
+  await points.releaseHold({ hold_id: rows[0].hold_id });
+
+  shop = await arena.startShop();
+  await arena.untilState(late, "REFUSED");
+  expect(await arena.proxy.deliverDelayed()).toEqual([409]);
+  expect(await arena.read(late)).toEqual({ balance: 1_000, held: 0, payments: 0, grants: 0, states: ["REFUSED"] });
+
+  arena.proxy.killAt({ path: "/capture", when: "after", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, paid, sword)).rejects.toThrow("fetch failed");
+  await all.db.query(`delete from points.idempotency_keys`); // As retention does.
+  shop = await arena.startShop();
+  await arena.untilState(paid, "GRANTED");
+  expect(await arena.read(paid)).toMatchObject({ balance: 700, held: 0, payments: 1, grants: 1 });
+
+  arena.proxy.killAt({ path: "/holds", when: "after", kill: shop.kill });
+  await expect(arena.post(`${shop.url}/purchases`, held, sword)).rejects.toThrow("fetch failed");
+  await all.db.query(`delete from points.idempotency_keys`);
+  await arena.startShop();
+  await arena.untilState(held, "REFUSED");
+  expect(await arena.read(held)).toMatchObject({ held: 300, payments: 0, grants: 0 }); // The hold ends by itself.
+});
+
+test("the arena shop: two copies and many clicks buy an item once; the bonus comes once a day", async () => {
+  await using arena = await openArena();
+  const [one, two] = await Promise.all([arena.startShop(), arena.startShop()]);
+  const player = await arena.createPlayer("rich");
+  await arena.add(player, 1_000n);
+  const urls = [one.url, two.url, one.url, two.url, one.url, two.url];
+  const clicks = await Promise.all(urls.map((url) => arena.post(`${url}/purchases`, player, sword)));
+  expect(clicks.map(({ status, body }) => [status, body.state])).toEqual(clicks.map(() => [200, "GRANTED"]));
+  const other = await arena.post(`${one.url}/purchases`, player, { ...sword, purchase_id: "p_2" });
+  expect(other.status).toBe(409);
+  expect(await arena.read(player)).toEqual({ balance: 700, held: 0, payments: 1, grants: 1, states: ["GRANTED"] });
+
+  const bonuses = await Promise.all(urls.map((url) => arena.post(`${url}/bonus`, player)));
+  expect(new Set(bonuses.map(({ body }) => body.balance))).toEqual(new Set(["800"]));
+  for (const wrong of [{}, { ...sword, item: "toString" }, { ...sword, purchase_id: "a b" }])
+    expect((await arena.post(`${one.url}/purchases`, player, wrong)).status).toBe(422);
+  expect((await arena.post(`${one.url}/purchases`, { ...player, session: "tds_wrong" }, sword)).status).toBe(401);
+  one.stop();
+  expect(await one.ended).toMatchObject({ code: 0 });
 });

@@ -32,7 +32,7 @@ export const problemsAsPages = {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/page.css">
+<link rel="stylesheet" href="/page/page.css">
 </head>
 <body><main><h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(detail)}</p>

@@ -1,13 +1,6 @@
 /** The HTML of the page at `/`. Every value from outside is escaped. */
 import type { Language } from "../language/accept-language.ts";
-import { type Texts, texts } from "./texts.ts";
-
-export interface ServiceState {
-  readonly name: string;
-  /** Empty if it is not public. */
-  readonly url: string;
-  readonly state: "ready" | "notReady" | "away";
-}
+import { texts } from "./texts.ts";
 
 export interface PageOptions {
   readonly language: Language;
@@ -15,7 +8,7 @@ export interface PageOptions {
   readonly apiDocs: boolean;
 }
 
-export function pageHtml(services: readonly ServiceState[], { language, apiDocs }: PageOptions): string {
+export function pageHtml({ language, apiDocs }: PageOptions): string {
   const t = texts[language];
   return `<!doctype html>
 <html lang="${language}">
@@ -23,30 +16,17 @@ export function pageHtml(services: readonly ServiceState[], { language, apiDocs 
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${t.title}</title>
-<link rel="stylesheet" href="/page.css">
-<script type="module" src="/page.js"></script>
+<link rel="stylesheet" href="/page/page.css">
+<script type="module" src="/page/page.js"></script>
 </head>
 <body data-texts="${escapeHtml(JSON.stringify(t))}">
 <header><h1>${t.title}</h1><p>${t.tagline}</p></header>
-<main>
-<section aria-labelledby="you"><h2 id="you">${t.you}</h2>
-<div id="session"><noscript>${t.needsScript} <a href="/login">${t.logIn}</a></noscript></div>
-</section>
-<section aria-labelledby="services"><h2 id="services">${t.services}</h2>
-<table><thead><tr><th>${t.service}</th><th>${t.address}</th><th>${t.state}</th></tr></thead>
-<tbody>
-${services.map((service) => row(service, t)).join("\n")}
-</tbody></table>
-${apiDocs ? `<p><a href="/docs">${t.reference}</a></p>` : ""}
-</section>
-</main>
+<main id="session"><noscript>${t.needsScript} <a href="/login">${t.logIn}</a></noscript></main>
+${apiDocs ? `<footer><p><a href="/docs">${t.reference}</a></p></footer>` : ""}
 </body>
 </html>
 `;
 }
-
-const row = ({ name, url, state }: ServiceState, t: Texts): string =>
-  `<tr><td>${escapeHtml(name)}</td><td>${escapeHtml(url)}</td><td class="${state}">${t[state]}</td></tr>`;
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",

@@ -69,7 +69,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   userSessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   const services = serviceAddresses({ ...deps.urls, orders: deps.ordersUrl });
-  pageRoutes(app, { ...deps, services });
+  pageRoutes(app, deps);
   if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
   consoleRoutes(app);
 }
