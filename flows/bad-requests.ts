@@ -33,7 +33,7 @@ function badPaths(route: Route, name: string): BadRequest[] {
 
 function badQueries(route: Route): BadRequest[] {
   const good = goodRequest(route);
-  const withQuery = (query: string) => ({ ...good, path: `${good.path}?${query}` });
+  const withQuery = (query: string) => ({ ...good, path: `${good.path.replace(/\?.*/, "")}?${query}` });
   return [
     { ...withQuery("surprise=1"), reason: "an unknown query parameter", field: "query.surprise" },
     { ...withQuery("surprise=%ff"), reason: "bad UTF-8 in the query" },

@@ -20,9 +20,16 @@ export interface Schema {
   readonly examples?: readonly string[];
 }
 
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
 interface Operation {
   readonly operationId: string;
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
+  readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
 }
 
@@ -37,7 +44,7 @@ export interface Route {
   readonly operationId: string;
   readonly inPath: readonly string[];
   readonly pathSchemas: Readonly<Record<string, Schema>>;
-  readonly inQuery: readonly { readonly name: string; readonly schema: Schema }[];
+  readonly inQuery: readonly Parameter[];
   readonly needsKey: boolean;
   readonly body?: Schema;
 }
@@ -91,8 +98,11 @@ function goodValue(name: string, { type, properties, items, anyOf, const: only, 
 
 /** A request that the route accepts, or answers with 404. */
 export function goodRequest(route: Route): HttpRequest {
-  const { method, template, inPath, needsKey, body } = route;
-  const path = inPath.reduce((filled, name) => filled.replace(`{${name}}`, String(goodPathValue(name))), template);
+  const { method, template, inPath, inQuery, needsKey, body } = route;
+  const filled = inPath.reduce((path, name) => path.replace(`{${name}}`, String(goodPathValue(name))), template);
+  const required = inQuery.filter((each) => each.required);
+  const query = required.map(({ name, schema }) => `${name}=${encodeURIComponent(String(goodValue(name, schema)))}`);
+  const path = query.length > 0 ? `${filled}?${query.join("&")}` : filled;
   const headers = {
     authorization: "Bearer tdk_shop",
     ...(needsKey && { "idempotency-key": "key-1" }),
