@@ -39,7 +39,7 @@ export function discardRoutes(app: HttpApp, { db, deadLetters, onDiscarded }: Di
           id: Type.String({ maxLength: 128, description: "The id of the dead letter." }),
         }),
         body: DiscardBody,
-        refusals: [deadLetterNotFound],
+        refusals: [deadLetterNotFound, problems.notFound],
         response: { 200: DiscardedView },
       },
     },
