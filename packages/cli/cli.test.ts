@@ -16,6 +16,7 @@ test("help, --help, -h and no arguments list every command and service", async (
       "migrate",
       "keys",
       "why",
+      "config",
       "dead",
       "audit",
       "orders",

@@ -64,7 +64,8 @@ async function buildVariant(variant: ProgramVariant, folder: string): Promise<Re
   const bundle = await rolldown({
     input: Object.fromEntries(sources.map((source) => [nameOf(source), join(root, source)])),
     platform: "node",
-    external: [/^node:/, "pg-native", /\.node$/],
+    // The console is built by Vite, in a process that looks at it first.
+    external: [/^node:/, "pg-native", "vite", /\.node$/],
     plugins: [...plugins, keepPlaces],
     logLevel: "silent",
   });

@@ -127,8 +127,8 @@ test("missing privileges, missing migrations and too few connections are found",
   expect(of("counter")).toEqual([
     { level: "fault", of: "counter", says: "1 migration not run yet", todo: "Run `todoke migrate counter`." },
   ]);
-  const crowded = await checkDatabase({ name: "database", variable: "DATABASE_URL", url: postgres.url, services: 31 });
-  expect(crowded[1]?.says).toBe("max_connections is 300, and one process of each service may need 310");
+  const crowded = await checkDatabase({ name: "database", variable: "DATABASE_URL", url: postgres.url, services: 42 });
+  expect(crowded[1]?.says).toBe("max_connections is 500, and one process of each service may need 504");
 });
 
 test("a session that is idle in a transaction is a warning", async () => {

@@ -17,9 +17,9 @@ export const serve: Command = {
   summary: "run services, with the servers in the environment",
   usage: "todoke serve [service…] [--migrate] [--processes <number>]",
   details: `
-Runs the named services, or all that have a database (the gateway only with OIDC_ISSUER). A process uses one core: with --processes several share the ports, the log and the ops
-listeners. All of them serve the API; the first half also has the other roles, unless <SERVICE>_ROLES is set. A process
-that dies is started again.
+Runs the named services, or all that have a database (the gateway only with OIDC_ISSUER). A process uses one core: with
+--processes several share the ports, the log and the ops listeners. All of them serve the API; the first half also has
+the other roles, unless <SERVICE>_ROLES is set. A process that dies is started again.
 
   DATABASE_URL             PostgreSQL 15 or newer; <SERVICE>_DATABASE_URL gives a service its own
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in DATABASE_URL

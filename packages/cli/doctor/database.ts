@@ -84,8 +84,8 @@ const durabilitySettings = (facts: ServerFacts): [setting: string, holds: boolea
   ["synchronous_commit", facts.synchronousCommit !== "off"],
 ];
 
-/** The pool of a service (8), its listener and one in reserve. */
-const connectionsPerService = 10;
+/** The pool of a service (8), that of its staff (2), its listener and one in reserve. */
+const connectionsPerService = 12;
 
 /** Tokens between services are valid for 60 s by the clock of each machine. */
 const clockDifferenceMsMax = 5_000;
