@@ -63,6 +63,8 @@ export async function* follow<Item>(
         }
       } catch (error) {
         if (error instanceof Problem && !isTransient(error)) throw error;
+        // An integer that this engine cannot read: its notification must not be skipped.
+        if (error instanceof RangeError) throw error;
         serverWaitMs = error instanceof Problem ? (error.retryAfterMs ?? 0) : 0;
       }
       if (signal?.aborted) return;

@@ -53,6 +53,7 @@ test("a code with another state is ignored, and the log-in ends when it is abort
     const back = new URL(new URL(url).searchParams.get("redirect_uri") ?? "");
     back.search = "?code=stolen&state=guessed";
     expect((await fetch(back)).status).toBe(404);
+    expect((await fetch(`${back.origin}//`)).status).toBe(404);
     leave.abort(new Error("left"));
   };
   const { fetch: never, sent } = fakeFetch(json(token));

@@ -71,8 +71,10 @@ async function listenForCode(state: string, signal: AbortSignal) {
   const code = new Promise<string>((resolve, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     server.on("request", (request, response) => {
-      const url = new URL(request.url ?? "/", "http://127.0.0.1");
-      if (url.pathname !== path || url.searchParams.get("state") !== state)
+      const [asked, origin] = [request.url ?? "/", "http://127.0.0.1"];
+      // Anything on this machine may ask for "//", which is no address.
+      const url = URL.canParse(asked, origin) ? new URL(asked, origin) : undefined;
+      if (url?.pathname !== path || url.searchParams.get("state") !== state)
         return sendPage(response, 404, "Nothing is here.");
       const received = url.searchParams.get("code");
       const text = received

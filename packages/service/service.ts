@@ -260,8 +260,11 @@ export function service<
   };
 }
 
-/** Connections are opened when staff looks at the service. However many do, commands keep theirs. */
-const staffPool = { poolMax: 2, statementTimeoutMs: 2_000 };
+/**
+ * Connections are opened when staff looks at the service. However many do, commands keep theirs. A statement ends before the call of
+ * the gateway, which lasts 2 s: calls that time out open its circuit breaker, for players too.
+ */
+const staffPool = { poolMax: 2, statementTimeoutMs: 1_500 };
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { testDatabase } from "../testing/index.ts";
-import { auditInTurn, readLastAudit } from "./schedule.ts";
+import { auditInTurn, readLastAudit, startAudits } from "./schedule.ts";
 
 const finding = { rule: "nothing is missing", about: "u_1", detail: "missing" };
 
@@ -45,4 +45,17 @@ test("an audit that fails leaves the last result, and its turn is over", async (
     violations: 3,
     finished_at: "2026-01-01T00:00:00.000000Z",
   });
+});
+
+test("a stop does not wait for an audit that runs", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`insert into audits (name, started_at) values ('sample', '2026-01-01')`);
+  const begun = Promise.withResolvers<void>();
+  const run = () => {
+    begun.resolve();
+    return new Promise<never>(() => {});
+  };
+  const audits = startAudits({ db: t.db, name: "sample", intervalMs: 3_600_000, run });
+  await begun.promise;
+  await audits[Symbol.asyncDispose]();
 });

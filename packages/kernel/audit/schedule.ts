@@ -35,7 +35,7 @@ export function startAudits(options: AuditsOptions): AsyncDisposable {
     },
     ...(onError && { onError }),
   });
-  const loop = startLoop(() => auditInTurn(options), {
+  const loop = startLoop((stopping) => untilStopped(auditInTurn(options), stopping), {
     intervalMs: Math.min(askEveryMs, intervalMs),
     task: `auditing ${name}`,
     ...(onError && { onError }),
@@ -46,6 +46,18 @@ export function startAudits(options: AuditsOptions): AsyncDisposable {
       await observed[Symbol.asyncDispose]();
     },
   };
+}
+
+/** An audit may read for minutes, and changes nothing: a stop does not wait for it. */
+async function untilStopped(work: Promise<unknown>, stopping: AbortSignal): Promise<void> {
+  const stopped = Promise.withResolvers<void>();
+  const onAbort = () => stopped.resolve();
+  stopping.addEventListener("abort", onAbort, { once: true });
+  try {
+    await Promise.race([work, stopped.promise]);
+  } finally {
+    stopping.removeEventListener("abort", onAbort);
+  }
 }
 
 /** Audits if the interval since the last start is over. Returns whether it has. */

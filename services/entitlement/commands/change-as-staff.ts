@@ -3,7 +3,7 @@
  * batch with others, because the record belongs to one change.
  */
 import { recordStaffAct, type StaffActor } from "@todoke/http";
-import { type Db, transaction } from "@todoke/kernel/db";
+import { type Db, toStorableText, transaction } from "@todoke/kernel/db";
 import type { CommandResponse, IdempotencyKey } from "@todoke/kernel/idempotency";
 import { changeEntitlements } from "../store/change-entitlements.ts";
 import { type Change, toResponse, toRow } from "./create-change-batcher.ts";
@@ -33,7 +33,7 @@ export async function changeAsStaff(
 ): Promise<CommandResponse> {
   const { user_id, stock_keeping_unit, reason } = request;
   // The history shows the reason where it shows the purchase of a sale.
-  const row = toRow({ ...request, key, reason: "staff", purchase_id: reason.slice(0, sourceIdMax) }, change);
+  const row = toRow({ ...request, key, reason: "staff", purchase_id: toStorableText(reason, sourceIdMax) }, change);
   const response = await transaction(db, async (tx) => {
     const [result] = await changeEntitlements(tx, [row]);
     if (!result) throw new Error("a change has no result");

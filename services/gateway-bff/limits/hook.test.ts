@@ -72,6 +72,11 @@ async function setup() {
     const Body = Type.Object({ name: Type.String() });
     app.get("/livez", { ...publicRoute, ...hidden }, async () => ({}));
     app.get("/v1/things/:id", { ...publicRoute, ...hidden }, async () => ({}));
+    app.get("/v1/files/a", { ...publicRoute, ...hidden }, async (_request, reply) =>
+      reply
+        .headers({ "cache-control": "public, max-age=31536000, immutable", "content-encoding": "br", etag: '"1"' })
+        .send(Buffer.from("compressed")),
+    );
     app.post("/v1/things", { ...publicRoute, schema: { hide: true, body: Body } }, async () => ({}));
     app.get("/login", { config: { ...publicRoute.config, limit: "login" }, ...hidden }, async () => ({}));
     app.get("/v1/mine", { ...requires(authenticate, { user: "any" }), ...hidden }, async () => ({}));
@@ -151,6 +156,16 @@ test("several gateways and a restarted one share the count", async () => {
   expect(answers.filter(({ statusCode }) => statusCode === 200).length).toBe(3);
   const again = await t.gateway();
   expect((await again.get("/v1/things/1")).statusCode).toBe(429);
+});
+
+test("a refusal in place of a file is neither compressed nor cached", async () => {
+  await using t = await setup();
+  const [first, second] = [await t.gateway(), await t.gateway()];
+  expect(await statusesOf(times(3, () => first.get("/v1/files/a")))).toEqual([200, 200, 200]);
+  const refused = await second.get("/v1/files/a");
+  const { "cache-control": cached, "content-encoding": encoding, etag } = refused.headers;
+  expect([refused.statusCode, cached, encoding, etag]).toEqual([429, "no-store", undefined, undefined]);
+  expect(refused.json().code).toBe("rate-limited");
 });
 
 test("logins, reads, writes and bulk requests have a quota each", async () => {

@@ -149,12 +149,16 @@ const isCountedByRoute = ({ routeOptions }: FastifyRequest): boolean => routeOpt
 const runsWhileCounted = ({ method, routeOptions }: FastifyRequest, { limit }: Cost): boolean =>
   isSafe(method) && limit === "read" && !routeOptions.config?.longLived;
 
-/** Turns a response that is being sent into the problem. */
+/**
+ * Turns a response that is being sent into the problem. Nothing that describes the former body may stay: a file is compressed,
+ * and may be cached for a year.
+ */
 function replaceResponse(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
-  for (const name of ["allow", "etag", "location", "www-authenticate"]) reply.removeHeader(name);
+  for (const name of ["allow", "content-encoding", "etag", "location", "www-authenticate"]) reply.removeHeader(name);
   reply
     .code(problem.status)
     .header("content-type", "application/problem+json; charset=utf-8")
+    .header("cache-control", "no-store")
     .header("retry-after", problem.retryAfterSeconds);
   return JSON.stringify({ ...problem.toJSON(), instance: request.id });
 }

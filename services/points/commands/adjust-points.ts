@@ -3,7 +3,7 @@
  * batch with others, because the record belongs to one change.
  */
 import { recordStaffAct, type StaffActor } from "@todoke/http";
-import { type Db, transaction } from "@todoke/kernel/db";
+import { type Db, toStorableText, transaction } from "@todoke/kernel/db";
 import type { CommandResponse, IdempotencyKey } from "@todoke/kernel/idempotency";
 import { type PointsChange, toRequest, toResponse } from "./change-points.ts";
 import { postChanges } from "./post-changes.ts";
@@ -48,6 +48,6 @@ export const adjustPoints =
   };
 
 function toChange({ actor, direction, userId, amount, expiresAt, reason }: AdjustRequest): PointsChange {
-  const origin = { userId, amount, reason: reason.slice(0, reasonMax), source: "staff", sourceId: actor.name };
+  const origin = { userId, amount, reason: toStorableText(reason, reasonMax), source: "staff", sourceId: actor.name };
   return direction === "add" ? { kind: "ADD", ...origin, expiresAt } : { kind: "SUB", ...origin };
 }
