@@ -209,6 +209,14 @@ test("refusals and 500s do not open the breaker", async () => {
   }
 });
 
+test("slow calls of staff do not open the breaker", async () => {
+  await using t = await setup(silent, { breaker: circuitBreaker({ failuresMax: 2 }) });
+  for (const path of ["/v1/admin/overview", "/admin/audit", "/v1/admin/why/u_1"])
+    expect(await t.refusal({ ...get, path, timeoutMs: 50 })).toMatchObject({ code: "ACCOUNT_TIMEOUT" });
+  t.setBehaviour(answering({ fine: true }));
+  expect(await t.call(get)).toMatchObject({ status: 200 });
+});
+
 test("calls beyond the bulkhead limit of a hanging service fail immediately", async () => {
   await using t = await setup(silent, { concurrency: 2, queueMax: 1 });
   using hung = holding(answering({ fine: true }));
