@@ -255,13 +255,10 @@ test("an act is undone once, by its opposite on the same user", async () => {
     acts: { act_id: string }[];
   };
   const undoes = listed[0]?.act_id;
-  const revoke = (user: string) =>
-    call("operator", "POST", `/v1/admin/users/${user}/entitlement-revokes`, {
-      stock_keeping_unit: "item3",
-      reason,
-      undoes,
-    });
+  const revoke = (user: string, stock_keeping_unit = "item3") =>
+    call("operator", "POST", `/v1/admin/users/${user}/entitlement-revokes`, { stock_keeping_unit, reason, undoes });
   expect(await revoke(users.admin.userId)).toMatchObject({ status: 404, code: "act-not-found" });
+  expect(await revoke(users.target.userId, "item1")).toMatchObject({ status: 404, code: "act-not-found" });
   expect(await revoke(users.target.userId)).toMatchObject({ status: "REVOKED" });
   expect(await revoke(users.target.userId)).toMatchObject({ status: 409, code: "act-already-undone" });
   // The refused ones changed nothing.
@@ -335,6 +332,14 @@ test("the overview has every service and what needs a person; API keys are for a
     keys: [{ key_id: fixedId(7), holder: "shop", state: "live", services: ["entitlement", "gateway-bff"] }],
     failed: [],
   });
+});
+
+test("an operator ends the sessions of players, and only an admin those of staff", async () => {
+  const path = `/v1/admin/users/${users.viewer.userId}/sessions:end`;
+  expect(await call("operator", "POST", path, { reason })).toMatchObject({ status: 403, code: "forbidden" });
+  expect(await call("viewer", "GET", "/v1/admin/audit-log")).toMatchObject({ http: 200 });
+  const absent = { session_id: fixedId(1), reason };
+  expect(await call("admin", "POST", path, absent)).toMatchObject({ status: 404, code: "session-not-found" });
 });
 
 test("a change by staff needs a fresh login", async () => {

@@ -20,8 +20,8 @@ export interface StaffAct {
   readonly target: string;
   readonly reason: string;
   readonly details?: object;
-  /** The act that this one undoes: it had the same target, and is one of these acts. */
-  readonly undoes?: { readonly actId: string; readonly acts: readonly string[] } | undefined;
+  /** The act that this one undoes: it had the same target, is one of these acts, and has these details. */
+  readonly undoes?: { readonly actId: string; readonly acts: readonly string[]; readonly details: object } | undefined;
 }
 
 /** The caller as staff, in the highest of their roles. The access rule of the route already requires one. */
@@ -57,12 +57,12 @@ const uniqueViolation = "23505";
 async function rejectUnlessUndoable(
   tx: Tx,
   target: string,
-  { actId, acts }: NonNullable<StaffAct["undoes"]>,
+  { actId, acts, details }: NonNullable<StaffAct["undoes"]>,
 ): Promise<void> {
   const { rowCount } = await tx.query({
     name: "find undoable act",
-    text: `select from staff_acts where act_id = $1 and target = $2 and act = any($3)`,
-    values: [actId, target, acts],
+    text: `select from staff_acts where act_id = $1 and target = $2 and act = any($3) and details @> $4`,
+    values: [actId, target, acts, JSON.stringify(details)],
   });
   if (rowCount === 0) throw actNotFound(`there is no act ${actId} on ${target} that this undoes`);
 }

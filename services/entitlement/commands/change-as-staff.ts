@@ -44,7 +44,7 @@ export async function changeAsStaff(
         target: user_id,
         reason,
         details: { stock_keeping_unit, expires_at: change.expires_at },
-        ...(undoes !== undefined && { undoes: { actId: undoes, acts: [inverse] } }),
+        ...(undoes !== undefined && { undoes: { actId: undoes, acts: [inverse], details: { stock_keeping_unit } } }),
       });
     return toResponse(result);
   });

@@ -1,6 +1,16 @@
 /** A user's own sessions, and those of any user for staff. */
 import { named, oneOf, ReasonBody } from "@todoke/contracts/api";
-import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, staffActor } from "@todoke/http";
+import {
+  guarded,
+  type HttpApp,
+  hasStaffRole,
+  IdempotencyHeaders,
+  idempotencyKey,
+  problems,
+  type Role,
+  staffActor,
+} from "@todoke/http";
+import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { endOtherSessions } from "../commands/end-other-sessions.ts";
 import { endSession } from "../commands/end-session.ts";
@@ -8,7 +18,7 @@ import { endUserSessions } from "../commands/end-user-sessions.ts";
 import type { Deps } from "../deps.ts";
 import { logSecurity } from "../guard/security-log.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import { reauthenticationRequired, sessionNotFound } from "../problems.ts";
+import { reauthenticationRequired, sessionNotFound, upstreamProblems } from "../problems.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { rejectStaleLogin } from "./forward.ts";
 import { Time, UserId } from "./schemas.ts";
@@ -93,11 +103,24 @@ const EndUserSessionsBody = named("EndUserSessionsRequest", {
   reason: ReasonBody.properties.reason,
 });
 
+/** Otherwise an operator could keep those logged out who may revoke the operator's role. */
+async function rejectStaff({ upstreams }: Pick<Deps, "upstreams">, request: FastifyRequest, userId: string) {
+  const { value } = await upstreams.account.call({
+    method: "GET",
+    path: `/users/${encodeURIComponent(userId)}`,
+    user: sessionUser(request),
+    requestId: request.id,
+  });
+  const { roles = [] } = value as { readonly roles?: readonly Role[] };
+  if (hasStaffRole(roles, "VIEWER")) throw problems.forbidden("only an admin may do this to staff");
+}
+
 /** The sessions of any user, for staff. */
 export function userSessionRoutes(
   app: HttpApp,
-  { authenticate, sessions, db, reauthenticateMs }: Pick<Deps, "authenticate" | "sessions" | "db" | "reauthenticateMs">,
+  deps: Pick<Deps, "authenticate" | "sessions" | "db" | "upstreams" | "reauthenticateMs">,
 ): void {
+  const { authenticate, sessions, db, reauthenticateMs } = deps;
   const params = Type.Object({ user_id: UserId });
   const end = endUserSessions({ db, sessions });
 
@@ -134,7 +157,8 @@ export function userSessionRoutes(
         params,
         headers: IdempotencyHeaders,
         body: EndUserSessionsBody,
-        refusals: [reauthenticationRequired, sessionNotFound],
+        refusals: [reauthenticationRequired, sessionNotFound, ...Object.values(upstreamProblems.account)],
+        passesOnRefusals: true,
         response: { 200: EndedView },
       },
     ),
@@ -143,7 +167,9 @@ export function userSessionRoutes(
       const { session_id: sessionId, reason } = request.body;
       const { user_id: userId } = request.params;
       const key = idempotencyKey(request, request.caller);
-      const ended = await end({ key, actor: staffActor(request), userId, sessionId, reason });
+      const actor = staffActor(request);
+      if (actor.role !== "ADMIN") await rejectStaff(deps, request, userId);
+      const ended = await end({ key, actor, userId, sessionId, reason });
       logSecurity(request, "session ended", { ended });
       return { ended };
     },

@@ -31,6 +31,7 @@ export const adjustPoints =
     const response = await transaction(db, async (tx) => {
       const [result] = await postChanges(tx, [toRequest(key, toChange(request))]);
       if (!result) throw new Error("a change has no result");
+      const opposite = { direction: direction === "add" ? "spend" : "add", point_amount: String(amount) };
       if (result.result === "posted")
         await recordStaffAct(tx, {
           actor,
@@ -38,7 +39,7 @@ export const adjustPoints =
           target: userId,
           reason,
           details: { direction, point_amount: String(amount), transaction_id: result.applied.transaction.id },
-          ...(undoes !== undefined && { undoes: { actId: undoes, acts: [act] } }),
+          ...(undoes !== undefined && { undoes: { actId: undoes, acts: [act], details: opposite } }),
         });
       return toResponse(result);
     });
