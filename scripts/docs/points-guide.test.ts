@@ -46,7 +46,9 @@ test("the three scenarios of the guide to points run as on the page", { timeout:
     const env = { PATH: process.env.PATH, DATABASE_URL: t.databaseUrl, POINTS: t.url, AUTH: auth };
     const { stdout, stderr } = await promisify(execFile)("sh", ["-c", guide.fill(command)], { cwd: root, env });
     expect([stdout, stderr]).toEqual(["sent 10 times\n", ""]);
-    const handled = async () => (await t.db.query(`select from processed_events`)).rowCount === 11;
+    // The copies only: the outbox has the service's own message, if there was one.
+    const copies = `select from processed_events where event_id not in (select event_id from outbox_events)`;
+    const handled = async () => (await t.db.query(copies)).rowCount === 10;
     await until("the worker has handled them all", handled);
   }
 
