@@ -125,7 +125,7 @@ function Rows({ service, table, rows, selection }: RowsProps) {
 
 type Filter = Readonly<Record<string, string | undefined>>;
 
-/** All that match, not the page: counted first, and frozen at that moment. */
+/** All that match, not the page: counted first. */
 function BatchButtons({ service, table, filter }: TableOf & { readonly filter: Filter }) {
   const t = useTexts();
   const formatCount = useCount();

@@ -26,7 +26,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       summary: "Start a batch",
       tags,
       description:
-        "Redrives or discards all dead letters of a table that match the filter and were dead at the preview. A row is changed at most once.",
+        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. A row is changed at most once. A row up to that position that dies meanwhile is in the batch too.",
       headers: IdempotencyHeaders,
       body: BatchBody,
       refusals: [problems.notFound],
