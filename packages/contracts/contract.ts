@@ -95,10 +95,10 @@ const registry = (image: string): FileRegistry =>
 function rejectStale(fresh: string): void {
   const [committed, current] = [readGenerated("."), readGenerated(fresh)];
   const names = new Set([...committed.keys(), ...current.keys()]);
-  const stale = [...names].find((name) => committed.get(name) !== current.get(name));
-  if (!stale) return;
+  const stale = [...names].filter((name) => committed.get(name) !== current.get(name));
+  if (stale.length === 0) return;
   throw new ContractError(
-    `${stale} does not match the .proto files: run \`npm run generate --workspace packages/contracts\``,
+    `${stale.join(", ")} ${stale.length === 1 ? "does" : "do"} not match the .proto files: run \`npm run generate --workspace packages/contracts\``,
   );
 }
 
