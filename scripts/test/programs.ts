@@ -81,7 +81,9 @@ const keepPlaces: Plugin = {
   name: "keep-places",
   transform(code, id) {
     if (id.startsWith("\0")) return undefined;
-    const placed = code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href));
+    const placed = code
+      .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))
+      .replaceAll("import.meta.dirname", JSON.stringify(dirname(id)));
     const isOld = id.includes("node_modules") && /\b__(dirname|filename)\b/.test(code);
     const places = `const __dirname = ${JSON.stringify(dirname(id))}, __filename = ${JSON.stringify(id)};\n`;
     return isOld ? places + placed : placed;
