@@ -2367,7 +2367,7 @@ export interface PlayerGatewayApi {
     readonly table: string;
   } & DeadLetterActRequest, options?: CommandOptions): Call<DeadLetterActResult>;
 
-  /** Redrives or discards all dead letters of a table that match the filter and were dead at the preview. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches` */
+  /** Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches` */
   startDeadLetterBatch(params: {
     /** The service. */
     readonly service: string;
