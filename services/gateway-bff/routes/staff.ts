@@ -72,7 +72,8 @@ export const staffRoutes: readonly ForwardedRoute[] = [
   ofEveryService("POST", "/dead-letter-batches", {
     operationId: "startDeadLetterBatch",
     summary: "Start a batch",
-    description: "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview.",
+    description:
+      "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview.",
     body: BatchBody,
     creates: true,
   }),
