@@ -26,6 +26,8 @@ export interface Engine extends AsyncDisposable {
 export interface EngineOptions {
   /** Folder of its data. Default: a temporary folder, removed with the engine. */
   readonly dir?: string;
+  /** Where a temporary folder is created. Default: the system's folder for temporary files. */
+  readonly temporaryIn?: string;
   /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number;
   /** The server's own settings: `{ fsync: "off" }`, `{ max_payload: "2MB" }`. */

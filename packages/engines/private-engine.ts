@@ -39,7 +39,7 @@ export async function startPrivateEngine(
   binary: EngineBinary,
   options: EngineOptions,
 ): Promise<Engine> {
-  const supervisor = await startSupervisor(driver.name, options.log);
+  const supervisor = await startSupervisor(driver.name, { log: options.log, parentFolder: options.temporaryIn });
   try {
     const temporary = options.dir === undefined;
     const dataFolder = temporary ? join(supervisor.folder, "data") : resolve(options.dir);

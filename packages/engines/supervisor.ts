@@ -38,7 +38,17 @@ const endMarkPrefix = "\0end of output of process ";
 /** RabbitMQ prints about 40 lines when it cannot start, the most of all engines. */
 const linesMax = 60;
 
-export async function startSupervisor(name: string, log: (line: string) => void = () => {}): Promise<Supervisor> {
+export interface SupervisorOptions {
+  /** Called with every line that its processes print. */
+  readonly log?: ((line: string) => void) | undefined;
+  /** Where its folder is created. Default: the system's folder for temporary files. */
+  readonly parentFolder?: string | undefined;
+}
+
+export async function startSupervisor(
+  name: string,
+  { log = () => {}, parentFolder = tmpdir() }: SupervisorOptions = {},
+): Promise<Supervisor> {
   const child = fork(fileURLToPath(new URL("./supervisor-process.ts", import.meta.url)), {
     detached: true, // in its own session, so that a Ctrl-C in the terminal reaches the owner only
     execArgv: [],
@@ -56,7 +66,7 @@ export async function startSupervisor(name: string, log: (line: string) => void 
     for (const [id, handle] of handlers.entries()) handle({ id, error: `its supervisor ended: ${lines.join("\n")}` });
   });
   const send = (request: SupervisorRequest) => void child.send(request, () => {}); // a failure shows as the child's exit
-  const folder = join(tmpdir(), `todoke-${name}-${randomBytes(6).toString("hex")}`);
+  const folder = join(parentFolder, `todoke-${name}-${randomBytes(6).toString("hex")}`);
   send({ remove: folder });
   mkdirSync(folder, { mode: 0o700 });
 
