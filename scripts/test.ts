@@ -6,6 +6,7 @@
  * stops all processes and leaves no folder behind.
  *
  * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
+ * `--times=10` runs them ten times in a row, to find flaky ones.
  * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes, and repeats random
  * tests less often.
  */
@@ -20,7 +21,9 @@ import { runTests } from "./test/vitest.ts";
 
 const ci = process.env.CI === "true";
 const isQuick = process.argv.includes("--quick");
-const args = process.argv.slice(2).filter((arg) => arg !== "--quick");
+const timesOption = /^--times=([1-9]\d{0,2})$/;
+const times = Number(process.argv.map((arg) => timesOption.exec(arg)?.[1]).find(Boolean) ?? 1);
+const args = process.argv.slice(2).filter((arg) => arg !== "--quick" && !timesOption.test(arg));
 const interrupted = new AbortController();
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => interrupted.abort(name));
 
@@ -54,7 +57,9 @@ async function main(): Promise<void> {
   await step("event contracts", () => protobuf(signal));
   await step("engines", () => engines.find());
   await step("programs", () => programs.build());
-  await step("tests", () => runTests({ args, env: { ...engines.urls(), ...programs.env() }, signal }));
+  const env = { ...engines.urls(), ...programs.env() };
+  for (let time = 1; time <= times; time++)
+    await step(times > 1 ? `tests, run ${time} of ${times}` : "tests", () => runTests({ args, env, signal }));
 }
 
 async function staticChecks(): Promise<void> {
