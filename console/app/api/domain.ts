@@ -87,8 +87,8 @@ export interface Reconciliation {
 
 interface BookMismatch {
   readonly kind: string;
-  readonly clientOrderId?: string;
-  readonly detail?: string;
+  readonly clientOrderId: string;
+  readonly detail: string;
 }
 
 export interface LastAudit {
