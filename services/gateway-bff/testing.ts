@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import {
   buildHttpApp,
+  httpMigrations,
   newSigningKey,
   openSigner,
   type Principal,
@@ -79,7 +80,7 @@ export interface ProcessOptions {
 
 export async function setup() {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
+  const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, httpMigrations, own] }));
   const service = async (behaviour: Behaviour) => parts.use(await fakeService(behaviour));
   const services = {
     account: await service(answeringEach((userId) => userView(userId), { etag: '"1"' })),

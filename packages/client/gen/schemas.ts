@@ -703,7 +703,7 @@ export interface MinuteSample {
 
 export interface Need {
   readonly service: string;
-  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "late" | "failing";
+  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "audit" | "late" | "failing";
   readonly table: string | null;
   readonly count: number;
   /** True if there may be more. */
