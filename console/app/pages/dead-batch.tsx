@@ -13,6 +13,7 @@ export function DeadBatchPage({ service, id }: { readonly service: string; reado
   const t = useTexts();
   const batch = useGet<DeadBatch>(path`/v1/admin/services/${service}/dead-letter-batches/${id}`, {
     everyMs: 1_000,
+    topics: ["batches"],
   });
   return (
     <>

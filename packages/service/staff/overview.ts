@@ -12,6 +12,7 @@ import { type Static, Type } from "typebox";
 import type { Health } from "../health.ts";
 import { type StaffRouteDeps, viewers } from "./deps.ts";
 import { mergeSamples } from "./merge-samples.ts";
+import { recentlyRead } from "./recently-read.ts";
 import { selectSamples } from "./sample-store.ts";
 
 const orNullNumber = orNull(Type.Number());
@@ -64,20 +65,8 @@ export interface OverviewSource {
 // A person does not see that it is this old.
 const keptMs = 2_000;
 
-/** Concurrent and quickly repeated calls share one read. */
-export function overviewReader(source: OverviewSource): () => Promise<View> {
-  let last: { readonly view: Promise<View>; readonly until: number } | undefined;
-  return () => {
-    const now = performance.now();
-    if (last && last.until > now) return last.view;
-    const view = readOverview(source);
-    last = { view, until: now + keptMs };
-    view.catch(() => {
-      last = undefined;
-    });
-    return view;
-  };
-}
+export const overviewReader = (source: OverviewSource): (() => Promise<View>) =>
+  recentlyRead(keptMs, () => readOverview(source));
 
 export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDeps, read: () => Promise<View>): void {
   app.get(

@@ -4,11 +4,12 @@ import { readDelays } from "@todoke/kernel/claims";
 import { type Db, type Queryable, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { outboxClaims, outboxDeadLetters } from "@todoke/kernel/outbox";
+import { deleteFinished, retentionPolicies } from "@todoke/kernel/retention";
 import { fixedId, longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { runStep } from "./batch-worker.ts";
 import type { StaffRouteDeps } from "./deps.ts";
-import { overviewReader, staffRoutes } from "./index.ts";
+import { changesReader, overviewReader, staffRoutes } from "./index.ts";
 import { mergeSamples, quantileMs } from "./merge-samples.ts";
 import { insertSample } from "./sample-store.ts";
 
@@ -121,7 +122,19 @@ test("a row is shown with its payload and redrives, while it is dead, redriven a
   await t.call(olive, "POST", `/dead-letters/${table}:redrive`, { ids: [idOf(1)], reason });
   expect(await show(1)).toMatchObject({ state: "not dead", redrives: [{ redriven_by: "user:olive", reason }] });
   await t.call(olive, "POST", `/dead-letters/${table}:discard`, { ids: [idOf(2)], reason });
-  expect(await show(2)).toMatchObject({ state: "discarded", discarded: { by: "user:olive", reason } });
+  expect(await show(2)).toMatchObject({
+    state: "discarded",
+    payload: { user_id: "u2" },
+    discarded: { by: "user:olive", reason, copy_removed_at: null },
+  });
+  await deleteFinished(t.db, retentionPolicies.discardedCopies(0));
+  expect(await show(2)).toMatchObject({
+    state: "discarded",
+    event_type: "A",
+    attempt_count: 10,
+    payload: null,
+    discarded: { by: "user:olive", reason, copy_removed_at: expect.any(String) },
+  });
   expect(await show(3)).toMatchObject({ status: 404, code: "dead-letter-not-found" });
   expect(await t.call(vera, "GET", "/dead-letters/nothing")).toMatchObject({ status: 404, code: "not-found" });
 });
@@ -348,4 +361,45 @@ test("a read that takes too long is a 503 with Retry-After, and not a bug of our
       detail: "the database took too long; retry, or ask for less",
     });
   });
+});
+
+test("the digest of a topic differs once something has changed that its pages show", async () => {
+  await using t = await setup();
+  const entries: string[] = [];
+  const read = () =>
+    changesReader({
+      service: "things",
+      reads: t.db,
+      deadLetters,
+      health: { report: async () => ({ status: "ready" as const, checks: [] }) },
+      find: async ({ id }) => ({ entries: [], failed: entries.filter((each) => each === id) }),
+    })(["u1", "u2"]);
+  let before = await read();
+  const changed = async () => {
+    const after = await read();
+    const topics = Object.keys(after).filter((topic) => after[topic] !== before[topic]);
+    before = after;
+    return topics.sort();
+  };
+  expect(await changed()).toEqual([]);
+  await insertFailed(t.db, 3);
+  expect(await changed()).toEqual(["dead-letters"]);
+  await t.call(olive, "POST", `/dead-letters/${table}:redrive`, { ids: [idOf(1)], reason });
+  expect(await changed()).toEqual(["audit-log", "dead-letters"]);
+  await t.call(olive, "POST", "/dead-letter-batches", { act: "redrive", table, all: true, through: "3", reason });
+  expect(await changed()).toEqual(["audit-log", "batches", "dead-letters"]);
+  await runStep({ db: t.db, deadLetters, onChanged: () => {}, rows: 1 });
+  expect(await changed()).toEqual(["batches", "dead-letters"]);
+  await insertSample(t.db, "a", {
+    requests: 0,
+    errors: 0,
+    boundaries: [],
+    counts: [],
+    backlog: null,
+    oldest_age_s: null,
+    dead: null,
+  });
+  expect(await changed()).toEqual(["overview"]);
+  entries.push("u2");
+  expect(await changed()).toEqual(["id:u2"]);
 });

@@ -24,8 +24,7 @@ export const endUserSessions =
     const { body } = await once(db, key, async (tx) => {
       const live = (await sessions.list(userId)).map((session) => session.sessionId);
       const ended = sessionId === undefined ? live : live.filter((each) => each === sessionId);
-      if (sessionId !== undefined && ended.length === 0)
-        throw sessionNotFound("the user has no session with this ID");
+      if (sessionId !== undefined && ended.length === 0) throw sessionNotFound("the user has no session with this ID");
       const details = sessionId === undefined ? { sessions: ended.length } : { session_id: sessionId };
       await recordStaffAct(tx, { actor, act: "endUserSessions", target: userId, reason, details });
       return { status: 200, body: { session_ids: ended } };
