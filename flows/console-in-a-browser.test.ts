@@ -320,48 +320,52 @@ inBrowser("a lost connection keeps the rows and says so, and an act is repeated 
   await expect.poll(() => page.locator(".banner").count()).toBe(0);
 });
 
-inBrowser("an admin creates a key that only the browser has seen, after a lost answer too, and revokes it", async () => {
-  const page = pageOf("admin");
-  const sent: string[] = [];
-  await open(page, "/keys");
-  await page.getByRole("button", { name: "New key" }).click();
-  await page.locator("dialog input[name=holder]").fill("arena-shop");
-  for (const name of ["entitlement", "points", "read"]) await page.locator("dialog").getByLabel(name, { exact: true }).check();
-  await page.locator("dialog #reason").fill("a new shop");
-  await page.route("**/v1/admin/keys", async (route) => {
-    sent.push(`${route.request().headers()["idempotency-key"]} ${route.request().postData()}`);
-    // The first takes effect, and its answer is lost.
-    if (sent.length > 1) return route.continue();
-    await route.fetch();
-    await route.abort();
-  });
-  const create = page.locator("dialog").getByRole("button", { name: "Create" });
-  await create.click();
-  await page.locator("dialog .banner", { hasText: "may or may not have taken effect" }).waitFor();
-  await create.click();
-  const secret = (await page.locator("dialog .secret code").textContent()) ?? "";
-  await page.unroute("**/v1/admin/keys");
-  expect(secret).toMatch(/^tdk_[\w-]{43}$/);
-  expect(sent[0]).toBe(sent[1]);
-  expect(sent[0]).not.toContain(secret);
-  if (process.env.TODOKE_CONSOLE_PICTURES) await page.screenshot({ path: `${pictures}new-key.png` });
-  await page.getByRole("button", { name: "I have saved it" }).click();
+inBrowser(
+  "an admin creates a key that only the browser has seen, after a lost answer too, and revokes it",
+  async () => {
+    const page = pageOf("admin");
+    const sent: string[] = [];
+    await open(page, "/keys");
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.locator("dialog input[name=holder]").fill("arena-shop");
+    for (const name of ["entitlement", "points", "read"])
+      await page.locator("dialog").getByLabel(name, { exact: true }).check();
+    await page.locator("dialog #reason").fill("a new shop");
+    await page.route("**/v1/admin/keys", async (route) => {
+      sent.push(`${route.request().headers()["idempotency-key"]} ${route.request().postData()}`);
+      // The first takes effect, and its answer is lost.
+      if (sent.length > 1) return route.continue();
+      await route.fetch();
+      await route.abort();
+    });
+    const create = page.locator("dialog").getByRole("button", { name: "Create" });
+    await create.click();
+    await page.locator("dialog .banner", { hasText: "may or may not have taken effect" }).waitFor();
+    await create.click();
+    const secret = (await page.locator("dialog .secret code").textContent()) ?? "";
+    await page.unroute("**/v1/admin/keys");
+    expect(secret).toMatch(/^tdk_[\w-]{43}$/);
+    expect(sent[0]).toBe(sent[1]);
+    expect(sent[0]).not.toContain(secret);
+    if (process.env.TODOKE_CONSOLE_PICTURES) await page.screenshot({ path: `${pictures}new-key.png` });
+    await page.getByRole("button", { name: "I have saved it" }).click();
 
-  const read = async () => {
-    const url = `${running.setup.serviceUrl("entitlement")}/v1/users/${alice}/entitlements`;
-    return (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).status;
-  };
-  expect(await read()).toBe(200);
-  const row = page.locator("tbody tr", { hasText: "arena-shop" });
-  expect(await row.textContent()).toContain("entitlement, points");
-  expect(await page.content()).not.toContain(secret);
-  await row.getByRole("button", { name: "Revoke" }).click();
-  await confirm(page, "the shop is closed", "Revoke");
-  await expect.poll(() => row.count()).toBe(0);
-  await expect.poll(read).toBe(401);
-  await open(page, "/audit");
-  await page.locator("tbody tr", { hasText: "revokeApiKey" }).first().waitFor();
-});
+    const read = async () => {
+      const url = `${running.setup.serviceUrl("entitlement")}/v1/users/${alice}/entitlements`;
+      return (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).status;
+    };
+    expect(await read()).toBe(200);
+    const row = page.locator("tbody tr", { hasText: "arena-shop" });
+    expect(await row.textContent()).toContain("entitlement, points");
+    expect(await page.content()).not.toContain(secret);
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await confirm(page, "the shop is closed", "Revoke");
+    await expect.poll(() => row.count()).toBe(0);
+    await expect.poll(read).toBe(401);
+    await open(page, "/audit");
+    await page.locator("tbody tr", { hasText: "revokeApiKey" }).first().waitFor();
+  },
+);
 
 inBrowser("what a colleague changes is seen at once; without the stream the page polls, and says so", async () => {
   const [page, other] = [pageOf("olive"), pageOf("admin")];

@@ -364,7 +364,7 @@ test("the overview has every service and what needs a person; API keys are for a
   });
 });
 
-test("a key that an admin creates works at its services at once, and nowhere after it is revoked", async () => {
+test("a key that an admin creates works at its services, and nowhere after it is revoked", async () => {
   const id = randomUUID();
   const body = { ...newKey(id), services: ["entitlement", "points"] };
   const read = (service: "entitlement" | "points" | "matchmaking", path: string) =>

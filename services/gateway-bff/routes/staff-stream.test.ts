@@ -150,6 +150,8 @@ test("a stream ends with its session, and with the role of its user", async () =
   expect(demoted.state.isOver).toBe(false);
   await t.sessions.saveUser({ userId: alice, status: "ACTIVE", roles: ["USER"], version: 2 });
   await until("the second is over", async () => demoted.state.isOver);
+  // Not because its session has ended: that is unused by then for a while, but still there.
+  expect(await t.sessions.list(alice)).toMatchObject([{ sessionId: second.sessionId }]);
   expect(kept.state.isOver).toBe(false);
 });
 

@@ -8,7 +8,7 @@
 import { type Loop, startLoop } from "@todoke/kernel/worker";
 import type { ReadTopics, WatchedTopics } from "./read-changes.ts";
 
-export interface Window {
+interface Window {
   readonly ids: readonly string[];
   readonly user: NonNullable<WatchedTopics["matchmakingFor"]>;
   readonly watchesMatchmaking: boolean;
