@@ -150,7 +150,7 @@ test("a stream ends with its session, and with the role of its user", async () =
   expect(demoted.state.isOver).toBe(false);
   await t.sessions.saveUser({ userId: alice, status: "ACTIVE", roles: ["USER"], version: 2 });
   await until("the second is over", async () => demoted.state.isOver);
-  // Not because its session has ended: that is unused by then for a while, but still there.
+  // Its session is still there: it is the role that ended the stream.
   expect(await t.sessions.list(alice)).toMatchObject([{ sessionId: second.sessionId }]);
   expect(kept.state.isOver).toBe(false);
 });
