@@ -461,7 +461,7 @@ async function pages(page: Page) {
     ["points", "/points"],
     ["matchmaking", "/matchmaking"],
     ["audit-log", "/audit"],
-    ["keys", "/keys"],
+    ["keys", "/keys?state=any"],
   ] as const;
 }
 
@@ -489,6 +489,7 @@ inBrowser.each([
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`,
       )) as AxeResults;
       found.push(...faults.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0]?.html}`));
+      await page.locator("button.live.is-live").waitFor();
       if (process.env.TODOKE_CONSOLE_PICTURES && language === "en-GB")
         await page.screenshot({ path: `${pictures}${name}.png` });
       await page.setViewportSize({ width: 360, height: 740 });

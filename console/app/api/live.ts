@@ -10,8 +10,8 @@ export type Topic = string;
 
 export interface LiveState {
   readonly isPaused: boolean;
-  /** Whether the stream is there; without it, reads poll. */
-  readonly isConnected: boolean;
+  /** Whether the stream is there; without it, reads poll. Undefined until the first one is there or fails. */
+  readonly isConnected: boolean | undefined;
   /** Since when one of both is as it is. */
   readonly since: number;
 }
@@ -21,7 +21,7 @@ const pausedKey = "todoke-paused";
 
 export const live = createStore<LiveState>({
   isPaused: sessionStorage.getItem(pausedKey) !== null,
-  isConnected: false,
+  isConnected: undefined,
   since: Date.now(),
 });
 

@@ -31,7 +31,6 @@ export function oppositeOf({ act, act_id, target, details }: AuditAct): ((reason
             body: { direction: direction === "add" ? "spend" : "add", point_amount, reason, undoes: act_id },
           })
         : undefined,
-    createApiKey: (reason) => ({ path: `${path`/v1/admin/keys/${target}`}:revoke`, body: { reason } }),
   };
   return undo[act];
 }

@@ -122,7 +122,7 @@ function targetHref({ service, act, target }: AuditAct): { readonly href?: strin
   return { href: id === "*" ? path`/dead/${service}/${table}` : path`/dead/${service}/${table}/${id}` };
 }
 
-function Actor({ actor }: { readonly actor: string }) {
+export function Actor({ actor }: { readonly actor: string }) {
   const id = /^user:(.+)$/.exec(actor)?.[1];
   if (id === undefined) return <Foreign>{actor}</Foreign>;
   return <ShortId id={id} />;
@@ -133,7 +133,7 @@ function Undo({ act }: { readonly act: AuditAct }) {
   const t = useTexts();
   const { can } = useStaff();
   const opposite = oppositeOf(act);
-  const needed = /(Role|ApiKey)$/.test(act.act) ? "ADMIN" : "OPERATOR";
+  const needed = /Role$/.test(act.act) ? "ADMIN" : "OPERATOR";
   if (!opposite || act.undone_by || !can(needed)) return <span class="muted">–</span>;
   return (
     <ActButton

@@ -166,7 +166,9 @@ function Statement({ id }: { readonly id: string }) {
                   {
                     head: t.reason,
                     cell: ({ reason, source, source_id }) => (
-                      <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
+                      <span class="wrap">
+                        <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
+                      </span>
                     ),
                   },
                   { head: t.id, cell: ({ transaction_id }) => <ShortId id={transaction_id} /> },

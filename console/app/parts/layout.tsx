@@ -99,23 +99,24 @@ function PageLink({ path, children }: { readonly path: string; readonly children
   );
 }
 
-/** "Live" while changes arrive by themselves, "Reconnecting" while the page polls, or paused. */
+/** "Live" while changes arrive by themselves, "Reconnecting" while the page polls, "Connecting" at the beginning, or paused. */
 function LiveToggle() {
   const t = useTexts();
   const { isPaused, isConnected, since } = useStore(live);
   const time = new Date(since).toLocaleTimeString(t.locale, { hourCycle: "h23" });
   const look = isPaused ? "is-paused" : isConnected ? "is-live" : "is-lost";
+  const isLost = !isPaused && isConnected === false;
   return (
     <button
       type="button"
       class={`live ${look}`}
       aria-pressed={!isPaused}
-      title={isPaused ? t.resume : isConnected ? t.pause : t.lostSince(time)}
+      title={isPaused ? t.resume : isLost ? t.lostSince(time) : t.pause}
       onClick={() => setPaused(!isPaused)}
     >
       <span class="dot" aria-hidden="true" />
       <span class="live-text" role="status">
-        {isPaused ? t.pausedSince(time) : isConnected ? t.live : t.reconnecting}
+        {isPaused ? t.pausedSince(time) : isConnected ? t.live : isLost ? t.reconnecting : t.connecting}
       </span>
     </button>
   );

@@ -28,6 +28,7 @@ export const en = {
   keysOpen: "Open the row",
   close: "Close",
   live: "Live",
+  connecting: "Connecting",
   reconnecting: "Reconnecting",
   lostSince: (time: string) => `No changes arrive by themselves since ${time}: pages are read again every few seconds`,
   pausedSince: (time: string) => `Paused since ${time}`,

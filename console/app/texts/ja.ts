@@ -25,6 +25,7 @@ export const ja: Texts = {
   keysOpen: "行を開く",
   close: "閉じる",
   live: "ライブ",
+  connecting: "接続中",
   reconnecting: "再接続中",
   lostSince: (time) => `${time} から変更が届いていません。数秒ごとに読み直しています`,
   pausedSince: (time) => `${time} から停止中`,
