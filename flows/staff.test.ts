@@ -332,6 +332,11 @@ test("staff reads a user's page: profile, products, points, inbox, tickets, orde
     "/v1/orders/trading-state",
     "/v1/admin/orders/reconciliations",
     "/v1/admin/points/late-reservations",
+    "/v1/admin/points/upcoming-reservations",
+    "/v1/admin/matchmaking/rules",
+    "/v1/admin/matchmaking/queues/ranked/simulation?players=10",
+    "/v1/admin/services/points/last-audit",
+    "/v1/admin/services/gateway-bff/last-audit",
     "/v1/points/schedules",
     "/v1/admin/users?name=pla",
   ])
@@ -388,23 +393,23 @@ test("a key that an admin creates works at its services, and nowhere after it is
   expect(await call("admin", "POST", "/v1/admin/keys", { ...body, services: ["nothing"] })).toMatchObject({
     status: 400,
   });
-  expect(await call("admin", "POST", "/v1/admin/keys", { ...body, expires_at: "2020-01-01T00:00:00Z" })).toMatchObject({
-    services: [],
-    failed: [{ service: "entitlement" }, { service: "points" }],
-  });
-  const other = { ...newKey(randomUUID(), id), services: ["points"] };
-  expect(await call("admin", "POST", "/v1/admin/keys", other)).toMatchObject({
-    services: [],
-    failed: [{ service: "points" }],
+  const create = (more: object) => call("admin", "POST", "/v1/admin/keys", { ...body, ...more });
+  expect(await create({ expires_at: "2020-01-01T00:00:00Z" })).toMatchObject({ http: 400 });
+  // Of the hash or the ID of another key there is no second one; a service that does not have it accepts it.
+  const conflict = { http: 409, code: "api-key-conflict" };
+  expect(await create({ key_id: randomUUID(), services: ["points"] })).toMatchObject(conflict);
+  expect(await create({ scopes: ["read"] })).toMatchObject(conflict);
+  expect(await create({ scopes: ["read"], services: ["points", "matchmaking"] })).toMatchObject({
+    http: 200,
+    services: ["matchmaking"],
+    failed: [{ service: "points", detail: expect.any(String) }],
   });
 
   const revoke = await call("admin", "POST", `/v1/admin/keys/${id}:revoke`, { reason });
-  expect(revoke).toMatchObject({ http: 200, services: ["entitlement", "points"], failed: [] });
+  expect(revoke).toMatchObject({ http: 200, services: ["entitlement", "matchmaking", "points"], failed: [] });
   await until("the key is refused", async () => (await statuses()).join() === "401,401,401");
   // A revoked key does not come back.
-  expect(await call("admin", "POST", "/v1/admin/keys", { ...body, services: ["points"] })).toMatchObject({
-    services: [],
-  });
+  expect(await create({ services: ["points"] })).toMatchObject(conflict);
   const { rows } = await all.db.query("select details::text as details from points.staff_acts where target = $1", [id]);
   expect(rows).toHaveLength(2);
   expect(JSON.stringify(rows)).not.toContain(body.sha256);

@@ -78,7 +78,7 @@ const changeSchema = {
   response: { 200: KeyChange },
 };
 
-/** A service that fails is named. The same request again creates the key there too, and changes nothing at the others. */
+/** A service that fails is named; if all do, their refusal is the answer. The same request again creates the key there too, and changes nothing at the others. */
 function createRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs }: KeyDeps): void {
   app.post(
     "/v1/admin/keys",
@@ -89,6 +89,7 @@ function createRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs }
       description:
         "Lets services accept a key that you have made: `tdk_` and at least 32 random bytes. Only its hash is sent and stored.",
       body: NewKeyBody,
+      refusals: [...changeSchema.refusals, problems.apiKeyConflict],
     }),
     async (request) => {
       rejectStaleLogin(request.session, reauthenticateMs);
@@ -102,6 +103,8 @@ function createRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs }
       const { key } = idempotencyKey(request, request.caller);
       const create = postTo(request, { path: "/v1/admin/keys", key, body });
       const answers = await answersOf(targets.map(([name, upstream]) => [name, () => create(upstream)]));
+      const [first] = answers.failed;
+      if (first && answers.answers.length === 0) throw first.error;
       return toChange(body.key_id, answers);
     },
   );

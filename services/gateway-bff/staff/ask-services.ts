@@ -14,6 +14,7 @@ interface Answer {
 interface FailedService {
   readonly service: string;
   readonly detail: string;
+  readonly error: unknown;
 }
 
 export interface Answers {
@@ -69,6 +70,6 @@ async function answerOf(service: string, ask: () => Promise<unknown>): Promise<A
   try {
     return { service, value: await ask() };
   } catch (error) {
-    return { service, detail: error instanceof Problem ? error.message : "it failed" };
+    return { service, detail: error instanceof Problem ? error.message : "it failed", error };
   }
 }
