@@ -65,7 +65,10 @@ test("the gateway has one document with every operation of all services, each un
   const ids = idsOf(merged);
   expect(new Set(ids).size).toBe(ids.length);
   // Parts of a response that the gateway puts together have its path at each service, under an id of their own.
-  const parts = ["explainIdHere", "getServiceOverview", "listDeadLetterGroups", "listServiceKeys", "listStaffActs"];
+  const parts = [
+    ...["explainIdHere", "getServiceOverview", "listDeadLetterGroups", "listServiceKeys", "listStaffActs"],
+    ...["createServiceKey", "revokeServiceKey"],
+  ];
   expect(new Set(Object.values(documents).flatMap(idsOf))).toEqual(new Set([...ids, ...parts]));
   // What the gateway passes on is described as the service describes it.
   expect(JSON.stringify(merged.paths["/v1/points/users/{user_id}/balance"])).not.toContain("ServiceResponse");

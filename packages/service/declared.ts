@@ -99,6 +99,7 @@ export function startDeclared<Settings>(
     ...(emits ? outboxRetention(common.retention) : []),
     ...(consumes ? inboxRetention(common.retention) : []),
     retentionPolicies.idempotencyKeys(),
+    retentionPolicies.discardedCopies(common.retention.discardedMs),
     finishedBatches,
     oldSamples,
   ];

@@ -13,7 +13,7 @@ import type { ProcessGroup } from "./process-group.ts";
 import type { Check } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import type { ServeStaff } from "./serve-staff.ts";
-import type { Need } from "./staff/index.ts";
+import type { Need, Topics } from "./staff/index.ts";
 import type { DeclaredTable } from "./tables.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -43,6 +43,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
   /** What needs a person, besides dead letters and what users wait for. */
   readonly needs?: (db: Queryable) => Promise<readonly Need[]>;
+  /** Digests of what only this service has, by the topic whose pages show it (staff/changes.ts). */
+  readonly changes?: (db: Queryable) => Promise<Topics>;
   /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
   readonly explains?: readonly Lookup[];
   /** What holds between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */

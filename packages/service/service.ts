@@ -42,6 +42,7 @@ import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { createServeStaff, startStaffWork } from "./serve-staff.ts";
+import { changesRoute } from "./staff/index.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { openWatchedBuses } from "./watched-buses.ts";
 import { whyPartRoute } from "./why/part-route.ts";
@@ -215,11 +216,14 @@ export function service<
         health,
         delays: (on) => readAllDelays(definition, on),
         needs: definition.needs,
+        find,
+        changes: definition.changes,
       });
       // The gateway puts the parts of all services together.
       if (runtime.hasRole("api") && definition.userAuth !== "session") {
         whyPartRoute(app, { authenticate, find });
-        serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
+        const { changes } = serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
+        changesRoute(app, authenticate, changes);
       }
       const handler = await definition.build({
         ...runtime,

@@ -81,7 +81,12 @@ export interface DeadLetterDetail extends DeadLetter {
     readonly reason: string;
     readonly last_error: string | null;
   }[];
-  readonly discarded?: { readonly at: string; readonly by: string; readonly reason: string };
+  readonly discarded?: {
+    readonly at: string;
+    readonly by: string;
+    readonly reason: string;
+    readonly copy_removed_at: string | null;
+  };
 }
 
 export interface DeadPreview {

@@ -19,6 +19,8 @@ export function DeadLetterPage({ service, table, id }: DeadLetterProps) {
   const t = useTexts();
   const letter = useGet<DeadLetterDetail>(path`/v1/admin/services/${service}/dead-letters/${table}/${id}`, {
     everyMs: 2_000,
+    topics: ["dead-letters"],
+    liveEveryMs: 10_000,
   });
   return (
     <>
@@ -64,7 +66,12 @@ function LetterView({
             [t.attempts, String(attempt_count)],
             [t.deadSince, <Time key="since" at={since} />],
             ...(discarded
-              ? [[t.discarded, <Foreign key="discarded">{`${discarded.by}: ${discarded.reason}`}</Foreign>] as const]
+              ? [
+                  [t.discarded, <Foreign key="discarded">{`${discarded.by}: ${discarded.reason}`}</Foreign>] as const,
+                  ...(discarded.copy_removed_at
+                    ? [[t.copyRemoved, <Time key="removed" at={discarded.copy_removed_at} />] as const]
+                    : []),
+                ]
               : []),
           ]}
         />

@@ -36,7 +36,11 @@ export function Matchmaking() {
 
 function Queue({ mode, size }: { readonly mode: string; readonly size: string }) {
   const t = useTexts();
-  const stats = useGet<QueueStats>(path`/v1/matchmaking/queues/${mode}/stats`, { everyMs: 2_000 });
+  const stats = useGet<QueueStats>(path`/v1/matchmaking/queues/${mode}/stats`, {
+    everyMs: 2_000,
+    topics: ["matchmaking"],
+    liveEveryMs: 10_000,
+  });
   const seconds = (value: number | undefined) =>
     value === undefined ? "–" : t.seconds(value.toLocaleString(t.locale, { maximumFractionDigits: 1 }));
   return (

@@ -10,7 +10,10 @@ import { useTexts } from "../texts/index.ts";
 
 export function Overview() {
   const t = useTexts();
-  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { everyMs: 15_000 });
+  const overview = useGet<OverviewAnswer>("/v1/admin/overview", {
+    everyMs: 15_000,
+    topics: ["overview", "dead-letters"],
+  });
   return (
     <>
       <PageTitle title={t.nav.overview} />
@@ -58,6 +61,7 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
               <p>
                 <Foreign>{need.detail}</Foreign>
               </p>
+              <p class="muted">{need.cure.text}</p>
             </div>
             <Cure cure={need.cure} />
           </li>
@@ -68,11 +72,12 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
 }
 
 /** Only a path of the console becomes a link. */
-function Cure({ cure: { text, href } }: Pick<Need, "cure">) {
-  if (!href?.startsWith("/console/")) return <p class="cure-text">{text}</p>;
+function Cure({ cure: { href } }: Pick<Need, "cure">) {
+  const t = useTexts();
+  if (!href?.startsWith("/console/")) return null;
   return (
     <Link class="button" href={href.slice("/console".length)}>
-      {text}
+      {t.openCure}
     </Link>
   );
 }

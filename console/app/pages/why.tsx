@@ -24,7 +24,11 @@ export function Why() {
 
 function Answer({ id }: { readonly id: string }) {
   const [, navigate] = useLocation();
-  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { everyMs: 2_000 });
+  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, {
+    everyMs: 2_000,
+    topics: [`id:${id}`],
+    liveEveryMs: 5_000,
+  });
   const user = answer.data?.found.find(({ kind }) => kind === "user");
   // A player has a page of its own.
   useEffect(() => {

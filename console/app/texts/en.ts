@@ -28,6 +28,9 @@ export const en = {
   keysOpen: "Open the row",
   close: "Close",
   live: "Live",
+  connecting: "Connecting",
+  reconnecting: "Reconnecting",
+  lostSince: (time: string) => `No changes arrive by themselves since ${time}: pages are read again every few seconds`,
   pausedSince: (time: string) => `Paused since ${time}`,
   pause: "Pause: show nothing new",
   resume: "Follow changes again",
@@ -116,6 +119,7 @@ export const en = {
 
   needsYou: "What needs you",
   nothingNeedsYou: "Nothing needs you. Nothing is dead, late, stuck or in doubt.",
+  openCure: "Open",
   needKinds: {
     dead: "Dead letters",
     late: "Late",
@@ -370,7 +374,20 @@ export const en = {
   lastUsed: "Last used",
   noKeys: "There are no keys.",
   alsoEnded: "also expired and revoked ones",
-  keysByCommand: "Keys are made and revoked by command:",
+  copyRemoved: "Copy removed by age",
+  newKey: "New key",
+  newKeyMeans: "The key is made in this browser. Services get only its hash, so nobody can show it again.",
+  create: "Create",
+  never: "never",
+  days: (count: number) => `${count} days`,
+  perSecond: "Requests per second to each process",
+  keysNeedHttps: "Keys can be made on a page over https only.",
+  keyShownOnce: "The new key",
+  keyShownOnceMeans: "It is shown only now, and stored nowhere. Give it to its holder before you close this.",
+  keySaved: "I have saved it",
+  revokeKey: (holder: string) => `Revoke a key of ${holder}`,
+  revokeKeyMeans: "Every service refuses the key from now on. This cannot be undone.",
+  keyNotEverywhere: (services: string) => `Not done at: ${services}. Press the button again when they can be reached.`,
 };
 
 export type Texts = typeof en;

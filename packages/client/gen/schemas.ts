@@ -128,6 +128,14 @@ export interface ApiKey {
   readonly services: readonly string[];
 }
 
+export interface ApiKeyChange {
+  readonly key_id: string;
+  /** The services that have done it. */
+  readonly services: readonly string[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+}
+
 export interface ApiKeyList {
   readonly keys: readonly ApiKey[];
   /** The services that did not answer. */
@@ -745,13 +753,30 @@ export interface ModeRules {
 
 export interface Need {
   readonly service: string;
-  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "late" | "failing";
+  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "audit" | "late" | "failing";
   readonly table: string | null;
   readonly count: number;
   /** True if there may be more. */
   readonly capped: boolean;
   readonly detail: string;
   readonly cure: Cure;
+}
+
+export interface NewApiKey {
+  /** A UUID of your own. The same ID and hash are the same key. */
+  readonly key_id: string;
+  /** The SHA-256 of the key, in hex; never the key itself. */
+  readonly sha256: string;
+  /** The caller in every idempotency scope; it may have several keys. */
+  readonly holder: string;
+  readonly scopes: readonly ("entitlements:write" | "points:write" | "orders:write" | "orders:read-all" | "orders:resume" | "orders:cancel-all" | "matchmaking:write" | "read")[];
+  readonly expires_at: string | null;
+  /** Requests per second to each process of a service. */
+  readonly per_second?: number;
+  /** The reason, which is stored in the audit. */
+  readonly reason: string;
+  /** The services that will accept the key. */
+  readonly services: readonly string[];
 }
 
 export interface NewReservation {
@@ -1350,6 +1375,7 @@ export interface StaffDiscard {
   readonly at: string;
   readonly by: string;
   readonly reason: string;
+  readonly copy_removed_at: string | null;
 }
 
 export interface StaffGrantRequest {
@@ -2290,6 +2316,9 @@ export interface PlayerEntitlementsApi {
 }
 
 export interface PlayerGatewayApi {
+  /** Lets services accept a key that you have made: `tdk_` and at least 32 random bytes. Only its hash is sent and stored. Allowed for admins. `POST /v1/admin/keys` */
+  createKey(params: NewApiKey, options?: CommandOptions): Call<ApiKeyChange>;
+
   /** Deletes dead letters, which are then never tried again. A copy is kept. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letters/{table}:discard` */
   discardDeadLetters(params: {
     /** The service. */
@@ -2455,6 +2484,11 @@ export interface PlayerGatewayApi {
     /** A table with dead letters. */
     readonly table: string;
   } & DeadLetterActRequest, options?: CommandOptions): Call<DeadLetterActResult>;
+
+  /** Ends a key at every service. A service that fails is named: it accepts the key until it has revoked it. Allowed for admins. `POST /v1/admin/keys/{key_id}:revoke` */
+  revokeKey(params: {
+    readonly key_id: string;
+  } & ReasonRequest, options?: CommandOptions): Call<ApiKeyChange>;
 
   /** Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches` */
   startDeadLetterBatch(params: {

@@ -4,6 +4,7 @@
  */
 import { named, oneOf, orNull } from "@todoke/contracts/api";
 import { guarded } from "@todoke/http";
+import { type AuditFinding, perRuleMax, readLastAudit } from "@todoke/kernel/audit";
 import { type Delays, delayCountMax } from "@todoke/kernel/claims";
 import type { Db, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
@@ -11,6 +12,7 @@ import { type Static, Type } from "typebox";
 import type { Health } from "../health.ts";
 import { type StaffRouteDeps, viewers } from "./deps.ts";
 import { mergeSamples } from "./merge-samples.ts";
+import { recentlyRead } from "./recently-read.ts";
 import { selectSamples } from "./sample-store.ts";
 
 const orNullNumber = orNull(Type.Number());
@@ -37,7 +39,7 @@ export const ServiceOverview = named("ServiceOverview", {
 
 export const Need = named("Need", {
   service: Type.String(),
-  kind: oneOf(["unready", "dead", "parked", "in-doubt", "late", "failing"]),
+  kind: oneOf(["unready", "dead", "parked", "in-doubt", "audit", "late", "failing"]),
   table: orNull(Type.String()),
   count: Type.Integer(),
   capped: Type.Boolean({ description: "True if there may be more." }),
@@ -63,20 +65,8 @@ export interface OverviewSource {
 // A person does not see that it is this old.
 const keptMs = 2_000;
 
-/** Concurrent and quickly repeated calls share one read. */
-export function overviewReader(source: OverviewSource): () => Promise<View> {
-  let last: { readonly view: Promise<View>; readonly until: number } | undefined;
-  return () => {
-    const now = performance.now();
-    if (last && last.until > now) return last.view;
-    const view = readOverview(source);
-    last = { view, until: now + keptMs };
-    view.catch(() => {
-      last = undefined;
-    });
-    return view;
-  };
-}
+export const overviewReader = (source: OverviewSource): (() => Promise<View>) =>
+  recentlyRead(keptMs, () => readOverview(source));
 
 export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDeps, read: () => Promise<View>): void {
   app.get(
@@ -131,7 +121,37 @@ async function readNeeds({ service, reads, deadLetters, delays, needs }: Overvie
     if (count > 0) found.push(deadNeed(service, table.name, count));
   }
   for (const each of await delays(reads)) found.push(...delayNeeds(service, each));
-  return [...found, ...((await needs?.(reads)) ?? [])];
+  return [...found, ...((await needs?.(reads)) ?? []), ...(await readViolations(reads, service))];
+}
+
+/** What the last audit found, a line for each broken rule. */
+async function readViolations(reads: Db, service: string): Promise<Need[]> {
+  const { findings = [], finished_at } = (await readLastAudit(reads, service)) ?? {};
+  return [...Map.groupBy(findings, ({ rule }) => rule)].map(([rule, broken]) =>
+    violationNeed(service, { rule, broken, finishedAt: finished_at ?? "" }),
+  );
+}
+
+interface Violation {
+  readonly rule: string;
+  readonly broken: readonly AuditFinding[];
+  readonly finishedAt: string;
+}
+
+function violationNeed(service: string, { rule, broken, finishedAt }: Violation): Need {
+  const { about = "", detail = "" } = broken[0] ?? {};
+  return {
+    service,
+    kind: "audit",
+    table: null,
+    count: broken.length,
+    capped: broken.length >= perRuleMax,
+    detail: `broken at ${finishedAt}: ${rule}. For example ${about}: ${detail}`,
+    cure: {
+      text: `See what happened to it and repair the cause. Then run todoke audit ${service}: it lists all violations.`,
+      href: `/console/why?id=${encodeURIComponent(about)}`,
+    },
+  };
 }
 
 const isCapped = (count: number) => count >= delayCountMax;

@@ -95,7 +95,16 @@ export const DeadLetterDetail = named("DeadLetterDetail", {
     }),
     { description: "The last 20 redrives, newest first." },
   ),
-  discarded: Type.Optional(named("StaffDiscard", { at: time, by: Type.String(), reason: Type.String() })),
+  discarded: Type.Optional(
+    named("StaffDiscard", {
+      at: time,
+      by: Type.String(),
+      reason: Type.String(),
+      copy_removed_at: orNull(
+        Type.String({ format: "date-time", description: "When the copy of the row was removed by age." }),
+      ),
+    }),
+  ),
 });
 
 export const PreviewView = named("DeadLetterPreview", {

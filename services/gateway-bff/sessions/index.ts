@@ -116,6 +116,8 @@ export interface SessionStore extends AsyncDisposable {
   find(token: string): Promise<Session | undefined>;
   /** Newest first, at most as many as a user may have. */
   list(userId: string): Promise<readonly ListedSession[]>;
+  /** The roles of a user who may act now; none if the user is unknown, suspended or deleted. */
+  getRoles(userId: string): Promise<readonly Role[]>;
   /** Returns false if the user has no such session. */
   end(userId: string, sessionId: string): Promise<boolean>;
   /** Ends all sessions of a user, or all but one; returns how many. */
