@@ -57,9 +57,11 @@ function LetterView({
             [t.service, `${service} · ${t.tables[table] ?? table}`],
             [
               t.about,
-              <Link key="about" href={whyHref(about)}>
-                <Foreign>{about}</Foreign>
-              </Link>,
+              about && (
+                <Link key="about" href={whyHref(about)}>
+                  <Foreign>{about}</Foreign>
+                </Link>
+              ),
             ],
             [t.attempts, String(attempt_count)],
             [t.deadSince, <Time key="since" at={since} />],

@@ -1,7 +1,7 @@
 /** One order: its evidence, its way, and, while it is in doubt, the decision of a person. */
 
-import type { Order, OrderStep } from "../api/domain.ts";
 import { path } from "../api/request.ts";
+import type { Order, OrderStep } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Facts, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";

@@ -1,7 +1,7 @@
 /** Orders: whether trading runs, what is in doubt, and all orders. */
 import { Link } from "wouter-preact";
-import type { Order, OrderList, Reconciliation, TradingState } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
+import type { Order, OrderList, Reconciliation, TradingState } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, Foreign, PageTitle, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";

@@ -1,7 +1,7 @@
 /** Points of all players: late reservations first, then schedules. */
-import type { Reservations, Schedule } from "../api/domain.ts";
+
 import { withQuery } from "../api/request.ts";
-import type { Page } from "../api/types.ts";
+import type { Page, Reservations, Schedule } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Amount, Empty, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";

@@ -149,7 +149,6 @@ export const en = {
   event: "Event",
   about: "About",
   attempts: "Attempts",
-  since: "since",
   deadSince: "Since",
   payload: "Payload",
   headers: "Headers",
