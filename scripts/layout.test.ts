@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { domainFolders, findLayoutViolations, requiredFiles } from "./boundaries/layout.ts";
+import { domainFolders, findLayoutViolations, findMissingCommands, requiredFiles } from "./boundaries/layout.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const services = globSync("services/*", { cwd: root }).sort();
@@ -17,6 +17,16 @@ test("every service has the common layout", () => {
     findLayoutViolations({ path, text: readFileSync(join(root, path), "utf8") }),
   );
   expect(violations).toEqual([]);
+});
+
+test("every operation that changes something has a command of its name", () => {
+  const files = new Set(globSync("services/*/{routes,commands}/*.ts", { cwd: root }));
+  const routes = [...files].map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  expect(routes.flatMap((file) => findMissingCommands(file, files))).toEqual([]);
+  const planted = { path: "services/points/routes/a.ts", text: 'app.put("/a", { operationId: "addPoints" });' };
+  expect(findMissingCommands(planted, new Set(["services/points/commands/change-points.ts"]))).toEqual([
+    "services/points/routes/a.ts: addPoints has no commands/add-points.ts",
+  ]);
 });
 
 test("every service has the files that all services have", () => {

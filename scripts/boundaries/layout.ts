@@ -76,6 +76,20 @@ function commandViolations({ path, text }: SourceFile, { first, rest = "" }: Ser
   return exportsFunction(text, name) ? [] : [`${path} does not export ${name}`];
 }
 
+/** A redrive of dead letters is the same command for every table, in packages/service. */
+const operationsWithSharedCommand = ["redriveNotification"];
+
+/** `addPoints`, an operation that changes something, is in `commands/add-points.ts` of its service. */
+export function findMissingCommands({ path, text }: SourceFile, files: ReadonlySet<string>): readonly string[] {
+  const { service, first } = parseServicePath(path) ?? {};
+  if (first !== "routes" || isTestCode(path)) return [];
+  return [...text.matchAll(/\bapp\.(?:post|put|patch|delete)\([^]*?operationId: "(\w+)"/g)]
+    .map(([, operation = ""]) => operation)
+    .filter((operation) => !operationsWithSharedCommand.includes(operation))
+    .filter((operation) => !files.has(`services/${service}/commands/${kebabCase(operation)}.ts`))
+    .map((operation) => `${path}: ${operation} has no commands/${kebabCase(operation)}.ts`);
+}
+
 function contentViolations({ path, text }: SourceFile): readonly string[] {
   const { imports, texts } = parseSource(path, text);
   const layer = layerOf(path);
@@ -115,6 +129,8 @@ const layerOf = (path: string): number => layers.findIndex((kinds) => kinds.incl
 const isTestCode = (path: string): boolean => /\.test\.ts$|(^|\/)(testing|conformance)(\/|\.ts$)/.test(path);
 
 const camelCase = (kebab: string): string => kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+const kebabCase = (camel: string): string => camel.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const exportsFunction = (text: string, name: string): boolean =>
   new RegExp(`^export (async )?(function\\*? ${name}\\b|const ${name} =)`, "m").test(text);

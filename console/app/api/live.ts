@@ -1,6 +1,6 @@
 /**
  * Whether the page follows changes by itself. Each read is repeated some seconds after its last answer, only while its tab is visible, and
- * not while somebody has paused it.
+ * not while it is paused.
  */
 import type { QueryClient } from "@tanstack/preact-query";
 import { createStore } from "./store.ts";

@@ -1,4 +1,4 @@
-/** Orders: whether trading runs, what is in doubt, and all orders. */
+/** Orders: the trading state, unresolved orders, all orders, and the reconciliations with the broker. */
 import { Link } from "wouter-preact";
 import { path, withQuery } from "../api/request.ts";
 import type { Order, OrderList, Reconciliation, TradingState } from "../api/types.ts";
@@ -21,9 +21,9 @@ export function Orders() {
     <>
       <PageTitle title={t.nav.orders} />
       <Trading />
-      <InDoubt />
+      <Unresolved />
       <AllOrders />
-      <Books />
+      <Reconciliations />
     </>
   );
 }
@@ -89,7 +89,7 @@ function Switch({ states }: { readonly states: readonly TradingState[] }) {
   );
 }
 
-function InDoubt() {
+function Unresolved() {
   const t = useTexts();
   const list = useGet<OrderList>("/v1/orders/unresolved?limit=50", live);
   return (
@@ -167,18 +167,18 @@ export function OrderRows({ orders }: { readonly orders: readonly Order[] }) {
   );
 }
 
-function Books() {
+function Reconciliations() {
   const t = useTexts();
-  const books = useGet<{ reconciliations: readonly Reconciliation[] }>("/v1/admin/orders/reconciliations", {
+  const reconciliations = useGet<{ reconciliations: readonly Reconciliation[] }>("/v1/admin/orders/reconciliations", {
     ...live,
     everyMs: 30_000,
   });
-  if (!books.data?.reconciliations.length) return null;
+  if (!reconciliations.data?.reconciliations.length) return null;
   return (
     <Panel title={t.books}>
       <Table
         label={t.books}
-        rows={books.data.reconciliations}
+        rows={reconciliations.data.reconciliations}
         keyOf={({ adapter }) => adapter}
         columns={[
           { head: t.broker, cell: ({ adapter }) => adapter },

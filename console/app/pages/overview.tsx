@@ -1,4 +1,4 @@
-/** What needs somebody now, then how each service is doing. */
+/** The problems that need an operator, then the state of each service. */
 import { Link } from "wouter-preact";
 import type { Need, OverviewAnswer, Sample, ServiceOverview } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";

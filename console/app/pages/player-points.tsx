@@ -1,4 +1,4 @@
-/** A player's points: balance, what expires, what is to come, and every change. */
+/** A player's points: balance, expiring lots, reservations and transactions. */
 
 import { path, withQuery } from "../api/request.ts";
 import type { Int, Page, Reservations, Transaction } from "../api/types.ts";

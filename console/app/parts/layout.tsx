@@ -1,4 +1,4 @@
-/** Navigation, search, and what is the same on every page. */
+/** The frame of every page: search, navigation, live updates, and the menu of the user. */
 import { useQueryClient } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -137,7 +137,7 @@ test("a failed attempt that is retried says when", async () => {
   });
   expect(await t.why(event(5))).toMatchObject({
     outcome: "retrying",
-    sentence: `The event ${event(5)} at notification failed 3 times and it is tried again by itself: no such column.`,
+    sentence: `The event ${event(5)} at notification failed 3 times and it is retried automatically: no such column.`,
   });
 });
 
@@ -182,7 +182,7 @@ test("prints the sentence, the cure and the timeline, without control characters
   const lines = out.split("\n");
   expect(lines[0]).toMatch(/^The event .* waits behind the event /);
   expect(lines.slice(1, 3)).toEqual([
-    "→ Fix the cause, then redrive or discard it; the others follow by themselves.",
+    "→ Fix the cause, then redrive or discard it; the others follow automatically.",
     `  todoke dead redrive entitlement ${event(3)} --reason <text>`,
   ]);
   expect(out).toMatch(/2026-11-18T10:01:00Z +entitlement +event +PENDING/);
