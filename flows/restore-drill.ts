@@ -2,7 +2,7 @@
  * `npm run drill:restore`: a restore to a point in time, under load, with NATS and a broker that are not restored with the database.
  *
  * It takes a base backup while commands arrive, loses the server, restores it up to a named point, does what docs/guides/backup.md says,
- * and counts what is lost, doubled or told twice. It exits with 1 if a promise of that page does not hold.
+ * and counts what is lost, doubled or notified twice. It exits with 1 if a guarantee of that page does not hold.
  */
 import { spawn } from "node:child_process";
 import { hash, randomUUID } from "node:crypto";
@@ -183,7 +183,8 @@ await until(
     ).rowCount === before.length,
   wait,
 );
-// A burst, and the point in the middle of it: some commands are answered, and not published, consumed, told or sent to the broker yet.
+// A burst, and the point in the middle of it: some commands are answered, and not yet published, consumed, notified or sent to
+// the broker.
 const burst: string[] = [];
 const commands = Array.from({ length: 120 }, async () => void burst.push(await command(first.urls)));
 await until("the first of the burst are answered", () => burst.length > 0, wait);

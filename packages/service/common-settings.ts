@@ -37,7 +37,7 @@ export interface CommonSettings {
   readonly tokenKeys: readonly VerifyingKey[];
   readonly isDev: boolean;
   readonly roles: ReadonlySet<string>;
-  /** By the name of the worker. */
+  /** The settings of each worker, by its name. */
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   readonly retention: RetentionSettings;
   /** The time between two audits; 0: none. */

@@ -1,6 +1,7 @@
 /**
  * The URLs of servers in the environment. Beside EVENT_BUS_URL there may be EVENT_BUS_CA_FILE, EVENT_BUS_REPLICAS and so on: each is a
- * parameter of the URL, and the URL that this file returns has them all. So everything that connects by it connects in the same way.
+ * parameter of the URL, and the URL that this file returns has them all. Everything that connects by it then connects in the
+ * same way.
  */
 import type { Env } from "@todoke/http";
 import { addParameters, checkTlsFiles, parseServerUrl, tlsFilesOf } from "@todoke/kernel/server-url";

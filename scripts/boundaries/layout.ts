@@ -3,7 +3,7 @@
  *
  *   main → routes, deps → events, workers → commands → store and the folders of its own domain
  *
- * Imports go down only. Types may be imported from anywhere, because they load nothing. CONTRIBUTING.md says what is where.
+ * Imports go down only. Types may be imported from anywhere, because they load nothing. CONTRIBUTING.md describes each folder.
  */
 import { posix } from "node:path";
 import type { SourceFile } from "./rules.ts";

@@ -1,5 +1,5 @@
 /**
- * What a file may import, by its folder. docs/style.md explains why.
+ * The imports that a file may have, by its folder. docs/style.md explains why.
  *
  *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts      gateway-bff → console
  *   cli, scripts, bench, chaos, flows → all   console → client (types only)
@@ -21,7 +21,7 @@ export interface Package {
   readonly exports: readonly string[];
 }
 
-/** Returns what is wrong with an import, or undefined. */
+/** Returns why an import is not allowed, or undefined. */
 type Rule = (file: FileContext, module: string, packages: readonly Package[], isType: boolean) => string | undefined;
 
 /** A file as the rules see it. */

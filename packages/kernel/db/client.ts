@@ -1,5 +1,5 @@
 /**
- * Connections to PostgreSQL as node-postgres makes them, and what it lacks: several servers of which one accepts writes, errors that say
+ * Connections to PostgreSQL by node-postgres, with what it lacks: several servers of which one accepts writes, errors that say
  * what is wrong with a certificate, and PgBouncer in transaction mode.
  */
 import pg from "pg";
@@ -109,7 +109,7 @@ const searchTimeoutMs = 3_000;
 
 type Address = Pick<pg.Client, "host" | "port">;
 
-/** Asks all servers at once: one that does not respond delays nobody. */
+/** Asks all servers at once, so that one that does not respond causes no delay. */
 async function searchPrimary(servers: readonly string[]): Promise<Address> {
   try {
     return await Promise.any(servers.map(checkPrimary));

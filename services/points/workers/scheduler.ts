@@ -8,7 +8,7 @@
  *
  * In a process that is the worker too, on a bus in the same database, reservations are granted here instead: from PENDING to
  * DONE in one transaction (docs/adr/0105). The first batch after a start or a failure is dispatched all the same, because the
- * worker counts attempts. So a reservation that is refused, or kills its process, ends as FAILED and does not block the others.
+ * worker counts attempts. A reservation that is refused, or kills its process, then ends as FAILED and does not block the others.
  */
 import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
@@ -38,7 +38,7 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler extends AsyncDisposable {
-  /** Takes what is due, up to the limits, and returns how many reservations that were. */
+  /** Dispatches due reservations, up to the limits, and returns their number. */
   runOnce(): Promise<number>;
   start(): void;
 }
@@ -109,7 +109,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return granted + (await redispatch());
     } catch (error) {
       isGranting = false;
-      // The worker reports what it refuses.
+      // The worker reports reservations that it refuses.
       if (!(error instanceof Problem)) throw error;
       return undefined;
     }
