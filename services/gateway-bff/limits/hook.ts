@@ -40,7 +40,7 @@ export interface LimitOptions {
   readonly limiterTimeoutMs?: number;
 }
 
-/** The keys that a request counts for, known from its headers alone. */
+/** The limit and the units of a request, known from its headers alone. */
 interface Cost {
   readonly limit: LimitClass;
   readonly units: number;
@@ -50,7 +50,7 @@ interface Cost {
   isCounted: boolean;
   /** The count of a read that runs. */
   counting?: Promise<void>;
-  /** Ends its place among the requests in flight. */
+  /** Removes it from the requests in flight. */
   leave: () => void;
 }
 
