@@ -168,9 +168,9 @@ await load.stop();
 const users = load.results.map(({ user }) => user).sort();
 await until("every user is notified", async () => (await sent()) >= users.length, wait);
 const notifiedUsers = await db.query(`select user_id from notification.notifications order by user_id collate "C"`);
-const told = notifiedUsers.rows.map(({ user_id }) => user_id as string);
-const lost = users.filter((user) => !told.includes(user)).length;
-const doubled = told.length - new Set(told).size;
+const notified = notifiedUsers.rows.map(({ user_id }) => user_id as string);
+const lost = users.filter((user) => !notified.includes(user)).length;
+const doubled = notified.length - new Set(notified).size;
 const refused = load.results.filter(({ status, attempts }) => status !== 201 || attempts > 1).length;
 const dead =
   (await count(`notification.inbox_dlq`)) + (await count(`entitlement.outbox_events where status = 'FAILED'`));

@@ -95,12 +95,12 @@ test("staff sees a purchase from its key to the notification, through the gatewa
 
   await until("the gateway knows the role", async () => (await ask("x")).status === 200);
   await until("the notification is sent", async () => (await explain("purchase-1")).entries.at(-1)?.kind === "sent");
-  const told = await explain("purchase-1");
-  expect(told.outcome).toBe("done");
-  expect(told.sentence).toMatch(
+  const explained = await explain("purchase-1");
+  expect(explained.outcome).toBe("done");
+  expect(explained.sentence).toMatch(
     /^The request with the key purchase-1 was answered with 201 at .*; the notification .* was sent at /,
   );
-  expect(told.entries.map(({ service, kind }) => `${service} ${kind}`)).toEqual(
+  expect(explained.entries.map(({ service, kind }) => `${service} ${kind}`)).toEqual(
     expect.arrayContaining([
       "entitlement request",
       "entitlement commit",
@@ -108,9 +108,9 @@ test("staff sees a purchase from its key to the notification, through the gatewa
       "notification processed",
     ]),
   );
-  expect(told.parts.filter(({ status }) => status === "failed")).toEqual([]);
-  const [traceId] = told.entries.flatMap(({ trace_id }) => trace_id ?? []);
-  expect((await explain(traceId ?? "")).entries.map(({ id }) => id)).toContain(told.entries.at(-1)?.id);
+  expect(explained.parts.filter(({ status }) => status === "failed")).toEqual([]);
+  const [traceId] = explained.entries.flatMap(({ trace_id }) => trace_id ?? []);
+  expect((await explain(traceId ?? "")).entries.map(({ id }) => id)).toContain(explained.entries.at(-1)?.id);
   expect((await explain(admin.userId)).sentence).toMatch(/^The user .* is ACTIVE; nothing of theirs failed or waits\./);
 
   const ofService = async (query: string, role: "USER" | "VIEWER") => {

@@ -55,7 +55,7 @@ function identityCheck(hosts: readonly string[]) {
   const names = hosts.map(hostOf);
   return (name: string, certificate: PeerCertificate): Error | undefined => {
     if (name !== "localhost" || names.includes("localhost")) return checkServerIdentity(name, certificate);
-    const faults = names.map((each) => checkServerIdentity(each, certificate));
-    return faults.includes(undefined) ? undefined : faults[0];
+    const errors = names.map((each) => checkServerIdentity(each, certificate));
+    return errors.includes(undefined) ? undefined : errors[0];
   };
 }

@@ -74,7 +74,7 @@ export function readServerUrl(env: Env, variable: string): string | undefined {
   return addParameters(url, Object.fromEntries(settings));
 }
 
-/** Every fault of the URL and of the settings beside it, a sentence each. None contains the URL, which may have a password. */
+/** Every error of the URL and of the settings beside it, a sentence each. None contains the URL, which may have a password. */
 export function checkServerUrl(env: Env, variable: string, schemes: readonly string[]): string[] {
   if (!env[variable]) return findIneffective(env, variable);
   const given = parseServerUrl(env[variable]);

@@ -83,7 +83,7 @@ const operationsWithSharedCommand = ["redriveNotification"];
 export function findMissingCommands({ path, text }: SourceFile, files: ReadonlySet<string>): readonly string[] {
   const { service, first } = parseServicePath(path) ?? {};
   if (first !== "routes" || isTestCode(path)) return [];
-  return [...text.matchAll(/\bapp\.(?:post|put|patch|delete)\([^]*?operationId: "(\w+)"/g)]
+  return [...text.matchAll(/\bapp\.(?:post|put|patch|delete)\(.*?operationId: "(\w+)"/gs)]
     .map(([, operation = ""]) => operation)
     .filter((operation) => !operationsWithSharedCommand.includes(operation))
     .filter((operation) => !files.has(`services/${service}/commands/${kebabCase(operation)}.ts`))

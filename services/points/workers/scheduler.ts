@@ -121,7 +121,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     return sent;
   }
 
-  async function takeDue(stopping?: AbortSignal): Promise<DispatchSummary> {
+  async function runBatch(stopping?: AbortSignal): Promise<DispatchSummary> {
     const granted = isGranting ? await tryGrant(stopping) : undefined;
     return granted === undefined ? await dispatch() : { sent: granted, isBlocked: false };
   }
@@ -129,7 +129,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   /** Returns the wait until the next reservation or schedule is due. */
   async function runUntilDrained(stopping?: AbortSignal): Promise<{ sent: number; waitMs: number }> {
     for (let sent = 0; ; ) {
-      const batch = await takeDue(stopping);
+      const batch = await runBatch(stopping);
       sent += batch.sent;
       const next = await selectNextDue(db, recentlyFailed());
       // Alternating, so that a schedule with a million users does not delay due reservations.
