@@ -49,6 +49,8 @@ test.each([
   ["services/points/routes/a.ts", "db.query(`select 1 from users`);", "has SQL"],
   ["services/points/commands/add-points.ts", "export function addPoints() { sql(`update a set b = 1`); }", "has SQL"],
   ["services/points/workers/a.ts", "const a = `\n  with due as (select 1)`;", "has SQL"],
+  ["services/points/ledger/a.ts", "const a = startLoop(step, { intervalMs });", "has a background loop"],
+  ["services/points/commands/a.ts", "export const a = () => createWorker<A>({});", "has a background loop"],
   ["services/points/store/a.ts", 'import { a } from "../commands/a.ts";', "a layer above"],
   ["services/points/ledger/a.ts", 'import { a } from "../workers/a.ts";', "a layer above"],
   ["services/points/commands/a.ts", 'import { b } from "../routes/a.ts";\nexport function a() {}', "a layer above"],

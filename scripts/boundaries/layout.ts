@@ -55,6 +55,10 @@ const leaves = ["config", "problems", "telemetry"];
 
 const sql = /(^|\n)\s*(select\s|insert into\s|delete from\s|with \w+ as\b)|\bupdate\s+[\w.]+(\s+(as\s+)?\w+)?\s+set\s/;
 
+const loop = /\b(startLoop|createWorker|createDirectWorker)(<\w+>)?\(/;
+/** The loops of telemetry read gauges. */
+const mayHaveLoops = ["main", "telemetry", "workers"];
+
 /** All layout violations in a file, as sentences. */
 export function findLayoutViolations(file: SourceFile): readonly string[] {
   const servicePath = parseServicePath(file.path);
@@ -98,6 +102,8 @@ function contentViolations({ path, text }: SourceFile): readonly string[] {
     .map(({ line, module }) => ({ line, target: posix.join(posix.dirname(path), module) }))
     .filter(({ target }) => !leaves.includes(kindOf(target)) && layerOf(target) > layer)
     .map(({ line, target }) => `${path}:${line} imports ${target}, which is a layer above`);
+  if (loop.test(text) && !mayHaveLoops.includes(kindOf(path)))
+    return [...upward, `${path} has a background loop: it belongs in workers/`];
   if (kindOf(path) === "store" || mayHaveSql.test(path)) return upward;
   const statements = texts.filter((each) => sql.test(each.text));
   return [...upward, ...statements.map(({ line }) => `${path}:${line} has SQL: it belongs in store/`)];
