@@ -27,12 +27,18 @@ export type Reservations = { readonly reservations: readonly Read<api.Reservatio
 export type Schedule = Read<api.Schedule>;
 export type Ticket = Read<api.Ticket>;
 export type QueueStats = Read<api.QueueStats>;
+export type ModeRules = Read<api.ModeRules>;
+export type RuleSteps = NonNullable<ModeRules["skill"]>;
+export type Simulation = Read<api.Simulation>;
 
 export type Order = Read<api.Order>;
 export type OrderList = Read<api.OrderPage>;
 export type OrderStep = Read<api.OrderTransition>;
 export type TradingState = Read<api.TradingState>;
-export type Reconciliation = Read<api.Reconciliation>;
+export type Reconciliation = Omit<Read<api.Reconciliation>, "details"> & {
+  readonly details: readonly { readonly kind: string; readonly clientOrderId: string; readonly detail: string }[];
+};
+export type LastAudit = Read<api.LastAudit>;
 
 export type OverviewAnswer = Read<api.Overview>;
 export type ServiceOverview = Read<api.ServiceOverview>;

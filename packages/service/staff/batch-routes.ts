@@ -26,7 +26,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       summary: "Start a batch",
       tags,
       description:
-        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Each row is changed at most once. A row up to that position that becomes dead during the batch is included.",
+        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Each row is changed at most once. A row that becomes dead after the batch was created is not included.",
       headers: IdempotencyHeaders,
       body: BatchBody,
       refusals: [problems.notFound],
