@@ -144,7 +144,7 @@ inBrowser("two operators redrive the same dead letter, and it is redriven once",
   running.receiver.repair();
   for (const page of [first, second]) await confirm(page, "both at once", "Redrive");
   await first.locator(".toasts", { hasText: "1 redriven." }).waitFor();
-  await second.locator(".toasts", { hasText: "0 redriven. 1 were not dead any more." }).waitFor();
+  await second.locator(".toasts", { hasText: "0 redriven. 1 were no longer dead." }).waitFor();
   running.receiver.breakAgain();
 });
 

@@ -25,7 +25,7 @@ export const entitlement: ServiceUnderTest = {
       table: "outbox_events",
       key: "event_id",
       states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
-      // By the transaction that stores its message.
+      // Published by the transaction that stores its message.
       more: ["PENDING>PUBLISHED"],
       batchMax,
     },
