@@ -64,7 +64,7 @@ export async function seed(env: Env): Promise<void> {
     return todoke.entitlements.grant({ user_id, stock_keeping_unit, reason: "purchase", purchase_id: key }, { key });
   };
   const add = (user_id: string, point_amount: bigint, reason: string) =>
-    todoke.points.add({ user_id, point_amount, reason }, { key: `demo:${user_id}:${reason}` });
+    todoke.points.add({ user_id, point_amount, reason }, { key: `demo:${user_id}:points` });
   await Promise.all([
     ...["fire-sword", "ice-shield", "golden-crown"].map((item) => grant(carol, item)),
     ...[erin, frank].map((user) => grant(user, refusedItem)),
@@ -72,7 +72,7 @@ export async function seed(env: Env): Promise<void> {
     add(carol, 6_000n, "tournament"),
     add(dave, 450n, "arena: won"),
     add(erin, 80n, "daily bonus"),
-    add(frank, 9_007_199_254_740_993n, "more than a double can count"),
+    add(frank, 9_007_199_254_740_993n, "exact to the last point"),
   ]);
   await todoke.points.spend({ user_id: carol, point_amount: 5_500n, reason: "items" }, { key: `demo:${carol}:spent` });
   const reserved = { user_id: dave, point_amount: 1_000n, execute_at: "2099-01-01T00:00:00Z", reason: "season reward" };
