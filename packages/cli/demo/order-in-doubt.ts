@@ -25,6 +25,7 @@ export async function leaveOrderInDoubt(loaded: readonly LoadedService[], env: E
     ORDERS_BROKER: "http",
     ORDERS_BROKER_URL: broker.url,
     ORDERS_BROKER_SECRET: "of-the-former-broker",
+    LOG_LEVEL: "silent", // That this broker does not answer is no news.
   };
   await using _running = await startServices(orders, { env: { ...env, ...settings }, stop });
   const todoke = createClient({ services: { orders: env.ORDERS_URL ?? "" }, apiKey: devKey });
