@@ -280,11 +280,13 @@ test("a DATABASE_URL in the environment is an error that says what to do, and no
 test("the demo runs on the embedded database only, and with the demo users only", async () => {
   await using shell = openShell();
   const { env } = await site();
-  for (const foreign of [{ DATABASE_URL: "postgres://db.example/x" }, { OIDC_ISSUER: "https://login.example.com" }])
-    for (const command of ["demo", "dev --demo --use-database-url"]) {
-      const { code, err } = await shell.run(command, { ...env, ...foreign });
-      expect([code, err]).toEqual([2, expect.stringContaining("unset DATABASE_URL and OIDC_ISSUER")]);
-    }
+  for (const [command, foreign] of [
+    ["demo", { OIDC_ISSUER: "https://login.example.com" }],
+    ["dev --demo --use-database-url", { DATABASE_URL: "postgres://db.example/x" }],
+  ] as const) {
+    const { code, err } = await shell.run(command, { ...env, ...foreign });
+    expect([code, err]).toEqual([2, expect.stringContaining("unset DATABASE_URL and OIDC_ISSUER")]);
+  }
   expect(existsSync(join(shell.folder, ".todoke"))).toBe(false);
 });
 
