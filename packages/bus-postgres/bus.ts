@@ -56,6 +56,7 @@ import {
   readDurability,
   type StoredDelivery,
   selectWaitingDeliveries,
+  unpackHeaders,
   type WaitingDelivery,
 } from "./store.ts";
 
@@ -265,7 +266,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         const deliverable = jobs.filter(hasMessage);
         if (deliverable.length < jobs.length) onError?.(missingMessages(consumer, jobs.length - deliverable.length));
         if (deliverable.length === 0) return jobs.map(() => Promise.resolve(done));
-        const outcomes = inAggregateOrder(deliverable.map(toDelivery), async (batch) =>
+        const outcomes = inAggregateOrder(deliverable.map(toClaimedDelivery), async (batch) =>
           (await runHandler(batch)).map(ackDead),
         );
         void outcomes.then((all) => leases.pause(pauseMs(all)));
@@ -353,15 +354,18 @@ function consumeInTransactions(
       if (rows.some(({ eventId }) => eventId === null)) throw new Error("a message is missing");
       await handle(
         tx,
-        (rows as readonly Envelope[]).map((event) => ({ ...event, redelivered: false })),
+        (rows as readonly Envelope[]).map((event) => toDelivery(event, { redelivered: false })),
       );
     },
   });
 }
 
-function toDelivery({ claim, ...event }: Claimed<Envelope>): Delivery {
-  return { ...event, redelivered: claim.attempt > 1 };
+function toDelivery(event: Envelope, { redelivered }: { readonly redelivered: boolean }): Delivery {
+  return { ...event, headers: unpackHeaders(event.headers), redelivered };
 }
+
+const toClaimedDelivery = ({ claim, ...event }: Claimed<Envelope>): Delivery =>
+  toDelivery(event, { redelivered: claim.attempt > 1 });
 
 /** The consumer has dead-lettered the event itself. For the bus it is done, so that the next one of the aggregate is delivered. */
 const ackDead = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done : outcome);

@@ -172,6 +172,23 @@ const insertMessagesSql = (prefix: string) => `
              from m join ${prefix}bus_subscriptions s on s.subject = m.subject
             order by m.message_id`;
 
+/**
+ * A trace id is part of the traceparent, so a message stores one of them, under a name that no header has: names are in lower
+ * case. It is 60 bytes less of write-ahead log for each event.
+ */
+const traceHeader = "T";
+
+function packHeaders(headers: Envelope["headers"]): Envelope["headers"] {
+  const { traceparent, trace_id, ...others } = headers;
+  const isPart = trace_id !== undefined && traceparent?.slice(3, 35) === trace_id;
+  return isPart ? { ...others, [traceHeader]: traceparent } : headers;
+}
+
+export function unpackHeaders(headers: Envelope["headers"]): Envelope["headers"] {
+  const { [traceHeader]: traceparent, ...others } = headers;
+  return traceparent === undefined ? headers : { ...others, traceparent, trace_id: traceparent.slice(3, 35) };
+}
+
 function messageRow(event: Envelope) {
   return {
     event_id: event.eventId,
@@ -179,7 +196,7 @@ function messageRow(event: Envelope) {
     subject: event.subject,
     aggregate_key: event.aggregateKey,
     occurred_at: event.occurredAt,
-    headers: event.headers,
+    headers: packHeaders(event.headers),
     payload: Buffer.from(event.payload).toString("base64"),
   };
 }
