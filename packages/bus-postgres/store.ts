@@ -129,7 +129,7 @@ export function insertMessagesFor(schema: string, consumer: string) {
  * An earlier event of the aggregate was published by a transaction that had committed before the outbox row of this one could
  * be completed, so this statement sees its delivery.
  */
-export const insertMessagesForSql = (prefix: string) => `
+const insertMessagesForSql = (prefix: string) => `
            with e as (
              ${eventsSql}
            ), m as (
