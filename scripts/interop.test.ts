@@ -9,7 +9,7 @@ test("an unknown name is refused before anything is downloaded, with the names t
   expect(status).toBe(2);
   expect(stdout).toBe("");
   expect(stderr).toBe(
-    "There is no kafka. Choose from: keycloak, nats, schemathesis, prometheus, kubernetes, clusters.\n",
+    "There is no kafka. Choose from: keycloak, nats, schemathesis, prometheus, kubernetes, clusters, client.\n",
   );
 });
 
