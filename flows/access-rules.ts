@@ -34,6 +34,7 @@ const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`GET ${path}/audit-log`]: viewers,
   [`GET ${path}/overview`]: viewers,
   [`GET ${path}/keys`]: admins,
+  [`GET ${path}/last-audit`]: viewers,
 });
 
 /** Routes of every service. */
@@ -102,6 +103,8 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
     "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
     "GET /v1/admin/users/{user_id}/tickets": viewers,
+    "GET /v1/admin/matchmaking/rules": viewers,
+    "GET /v1/admin/matchmaking/queues/{mode}/simulation": viewers,
   },
   points: {
     ...common,
@@ -140,6 +143,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "GET /v1/points/schedules/{schedule_id}/users": readers,
     "POST /v1/admin/users/{user_id}/point-adjustments": operators,
     "GET /v1/admin/points/late-reservations": viewers,
+    "GET /v1/admin/points/upcoming-reservations": viewers,
   },
   orders: {
     ...common,
@@ -179,9 +183,12 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history": ownOrStaff,
     "POST /v1/admin/users/{user_id}/point-adjustments": operators,
     "GET /v1/admin/points/late-reservations": viewers,
+    "GET /v1/admin/points/upcoming-reservations": viewers,
     "GET /v1/points/schedules": viewers,
     "GET /v1/admin/users/{user_id}/notifications": viewers,
     "GET /v1/admin/users/{user_id}/tickets": viewers,
+    "GET /v1/admin/matchmaking/rules": viewers,
+    "GET /v1/admin/matchmaking/queues/{mode}/simulation": viewers,
     "GET /v1/admin/users/{user_id}/sessions": viewers,
     "POST /v1/admin/users/{user_id}/sessions:end": operators,
     "GET /v1/orders": viewers,

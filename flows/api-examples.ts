@@ -317,7 +317,8 @@ async function runStaff({
 }: Pick<Parts, "call" | "player" | "gateway" | "admin" | "alice">) {
   const staff = player(admin);
   for (const id of ["listAuditLog", "getOverview", "listKeys", "listAllDeadLetterGroups"]) await call(id, staff);
-  for (const id of ["listReconciliations", "listLateReservations"]) await call(id, staff);
+  for (const id of ["listReconciliations", "listLateReservations", "listUpcomingReservations", "getMatchmakingRules"])
+    await call(id, staff);
   const path = { user_id: alice.userId };
   const query = { user_ids: alice.userId };
   for (const id of ["getUsers", "listEntitlementsOfUsers", "getCurrentTickets", "getBalances"])
@@ -326,6 +327,8 @@ async function runStaff({
   await call("explainId", staff, { path: { id: alice.userId } });
   await call("listDeadLetters", staff, { path: { service: "points", table: "inbox_dlq" } });
   await call("listDeadLetterBatches", staff, { path: { service: "points" } });
+  await call("getLastAudit", staff, { path: { service: "points" } });
+  await call("simulateMode", staff, { path: { mode: "ranked" }, query: { players: 100 } });
 }
 
 /** What staff changes. */

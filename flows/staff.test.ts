@@ -302,6 +302,11 @@ test("staff reads a user's page: profile, products, points, inbox, tickets, orde
     "/v1/orders/trading-state",
     "/v1/admin/orders/reconciliations",
     "/v1/admin/points/late-reservations",
+    "/v1/admin/points/upcoming-reservations",
+    "/v1/admin/matchmaking/rules",
+    "/v1/admin/matchmaking/queues/ranked/simulation?players=10",
+    "/v1/admin/services/points/last-audit",
+    "/v1/admin/services/gateway-bff/last-audit",
     "/v1/points/schedules",
     "/v1/admin/users?name=pla",
   ])

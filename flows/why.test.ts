@@ -1,5 +1,6 @@
 /** `why`, over all services: every look-up reads an index, and the stories of an operator get the right sentence. */
 
+import { randomUUIDv7 } from "node:crypto";
 import * as account from "@todoke/account";
 import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
@@ -72,20 +73,18 @@ test("staff sees a purchase from its key to the notification, through the gatewa
   await using t = await startAll();
   const [gatewayUrl = ""] = t.gateways;
   const urlOf = (name: string) => t.running.find((each) => each.name === name)?.url;
-  const granted = await fetch(`${urlOf("entitlement")}/v1/entitlements/grants`, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${apiKeyFor("entitlements:write")}`,
-      "idempotency-key": "purchase-1",
-      "content-type": "application/json",
-    },
-    body: JSON.stringify({
-      user_id: "u_1",
-      stock_keeping_unit: "item1",
-      reason: "purchase",
-      purchase_id: "purchase-1",
-    }),
-  });
+  const grant = (key: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${urlOf("entitlement")}/v1/entitlements/grants`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${apiKeyFor("entitlements:write")}`,
+        "idempotency-key": key,
+        "content-type": "application/json",
+        ...headers,
+      },
+      body: JSON.stringify({ user_id: "u_1", stock_keeping_unit: key, reason: "purchase", purchase_id: key }),
+    });
+  const granted = await grant("purchase-1");
   expect(granted.status).toBe(201);
   const [admin, player] = [await t.createUser("admin"), await t.createUser("player")];
   const token = await t.openSession(admin);
@@ -111,6 +110,30 @@ test("staff sees a purchase from its key to the notification, through the gatewa
     ]),
   );
   expect(purchase.parts.filter(({ status }) => status === "failed")).toEqual([]);
+  // The id of a request leads to what it did, also in a trace of its caller and under an id of its caller.
+  const sent = sentIn(purchase)?.id;
+  const requestId = granted.headers.get("x-request-id") ?? "";
+  expect((await explain(requestId)).entries.map(({ id }) => id)).toContain(sent);
+  expect(await explain(requestId)).toMatchObject({ outcome: "done" });
+  const traceparent = `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`;
+  const traced = await grant("purchase-2", { traceparent });
+  const own = `${randomUUIDv7()}`;
+  const named = await grant("purchase-3", { "x-request-id": own.toUpperCase() });
+  for (const [response, key] of [
+    [traced, "purchase-2"],
+    [named, "purchase-3"],
+  ] as const) {
+    const about = await explain(response.headers.get("x-request-id") ?? "");
+    expect(about.entries.find(({ kind }) => kind === "event")?.detail).toContain(`u_1/${key}`);
+  }
+  const refused = await grant("");
+  expect(refused.status).toBe(400);
+  const { instance } = (await refused.json()) as { instance: string };
+  expect(await explain(instance)).toMatchObject({
+    outcome: "unknown",
+    sentence: expect.stringContaining("if it is the id of a request, that request wrote no event"),
+  });
+
   const [traceId] = purchase.entries.flatMap(({ trace_id }) => trace_id ?? []);
   expect((await explain(traceId ?? "")).entries.map(({ id }) => id)).toContain(sentIn(purchase)?.id);
   expect((await explain(admin.userId)).sentence).toMatch(/^The user .* is ACTIVE; nothing of theirs failed or waits\./);

@@ -79,8 +79,9 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   const { isOurHost = () => true } = options;
   // One hook for everything, because each hook costs time on every request.
   app.addHook("onRequest", (request, reply, done) => {
-    setResponseHeaders(request, reply);
+    // Before the headers, because a request that begins a trace gets its id from it.
     record?.(request, reply);
+    setResponseHeaders(request, reply);
     if (!app.connections.began(reply.raw)) throw unavailable("the connection is closing; use another");
     if (!isOurHost(request.headers.host)) throw unknownHost("use a host name of this service");
     rejectUnknownRoute(app, request, reply);

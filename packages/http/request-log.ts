@@ -47,6 +47,8 @@ export class RequestLog implements FastifyBaseLogger {
   #made: FastifyBaseLogger | undefined;
   /** Set where requests are traced. */
   span: Span | undefined;
+  /** Instead of the one that it was made with. */
+  requestId: string | undefined;
 
   constructor(parent: FastifyBaseLogger, bindings: Child[0], of: OfRequest) {
     this.#parent = parent;
@@ -64,6 +66,7 @@ export class RequestLog implements FastifyBaseLogger {
     const span = this.span?.spanContext() ?? INVALID_SPAN_CONTEXT;
     return {
       ...this.#bindings,
+      ...(this.requestId !== undefined && { [logFields.requestId]: this.requestId }),
       ...(isSpanContextValid(span) && { [logFields.traceId]: span.traceId, [logFields.spanId]: span.spanId }),
       ...(key !== undefined && { [logFields.idempotencyKey]: hash("sha256", key, "hex") }),
     };

@@ -51,6 +51,16 @@ test("a well-formed traceparent is continued", async () => {
   expect(recorded.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
 });
 
+test("events of a trace of the caller carry the id of the request, if its time can find them", async () => {
+  await using t = await setup();
+  const traceparent = `00-${traceId}-${parentId}-01`;
+  const answer = await t.make({ traceparent });
+  expect(answer.json().request_id).toBe(answer.headers["x-request-id"]);
+  const own = "0190F3C2-7a3b-7c1e-9f00-8a6b2c4d5e6f";
+  expect((await t.make({ traceparent, "x-request-id": own })).json().request_id).toBe(own.toLowerCase());
+  expect((await t.make({ traceparent, "x-request-id": "my-request" })).json()).not.toHaveProperty("request_id");
+});
+
 test.each([
   ["too short", `00-${traceId}-${parentId}`],
   ["of another version", `01-${traceId}-${parentId}-01`],

@@ -6,7 +6,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { type Attributes, type Context, context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { createMeters, parseTraceContext } from "@todoke/kernel/telemetry";
+import { createMeters, parseTraceContext, withEventHeaders } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metricCatalogue } from "./names.ts";
 import { RequestLog } from "./request-log.ts";
@@ -39,18 +39,40 @@ export function recordRequests(app: FastifyInstance, service: string): RecordReq
   return (request, reply) => {
     const from = parseTraceContext(request.headers as { traceparent?: unknown });
     const span = tracer.startSpan(request.method, { kind: SpanKind.SERVER }, from);
+    const within = withRequestId(request, trace.setSpan(from, span));
     const response: RecordedResponse = reply.raw;
     response[record] = {
       request,
       service,
       sinceMs: performance.now(),
       span,
-      within: trace.setSpan(from, span),
+      within,
       route: undefined,
     };
     if (request.log instanceof RequestLog) request.log.span = span;
     response.on("close", closed);
   };
+}
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+const traceOfOurs = /^(.{8})(.{4})(7.{3})([89ab].{3})(.{12})$/;
+
+/**
+ * The id of a request that begins a trace has the digits of the trace, which its events carry: they are found by either, and none has
+ * to store both. Under another id (the caller's own, or in a trace of the caller) the events carry the id too.
+ */
+function withRequestId(request: FastifyRequest, within: Context): Context {
+  const parts = traceOfOurs.exec(trace.getSpanContext(within)?.traceId ?? "")?.slice(1);
+  const ofTrace = parts?.join("-");
+  if (request.id === ofTrace) return within;
+  // Events are found by the time in the id, so another one would not help.
+  const hasTime = uuidV7.test(request.id);
+  const isFree = request.headers["x-request-id"] !== request.id && request.headers.traceparent === undefined;
+  if (ofTrace === undefined || !isFree)
+    return hasTime ? withEventHeaders(within, { request_id: request.id.toLowerCase() }) : within;
+  request.id = ofTrace;
+  if (request.log instanceof RequestLog) request.log.requestId = ofTrace;
+  return within;
 }
 
 /** At this point, because reading the body ends any context entered before it. */

@@ -15,10 +15,14 @@ import {
 } from "@opentelemetry/api";
 
 /**
- * A trace id begins with its time in milliseconds, as a UUID v7 does: the events of a trace are found by the range of their ids, and no
- * event needs an index entry for it. Its other 80 bits are random.
+ * A trace id has the form of a UUID v7: it begins with its time in milliseconds, so the events of a trace are found by the range of
+ * their ids, and no event needs an index entry for it. The request that begins the trace has the same digits as its id
+ * (packages/http/request-telemetry.ts). The other 74 bits are random.
  */
-const newTraceId = (digits: string): string => Date.now().toString(16).padStart(12, "0") + digits.slice(0, 20);
+const newTraceId = (digits: string): string => {
+  const variant = "89ab"[Number.parseInt(digits[3] ?? "0", 16) & 3];
+  return `${Date.now().toString(16).padStart(12, "0")}7${digits.slice(0, 3)}${variant}${digits.slice(4, 19)}`;
+};
 
 const bytesPerId = 18; // 10 for the trace, 8 for the span.
 const pool = Buffer.alloc(bytesPerId * 256);

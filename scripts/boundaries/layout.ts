@@ -29,7 +29,7 @@ export const domainFolders: Readonly<Record<string, readonly string[]>> = {
     "upstreams",
     "user-inbox",
   ],
-  matchmaking: ["forming", "queue", "rules"],
+  matchmaking: ["forming", "queue", "rules", "simulator"],
   notification: ["senders", "stream"],
   orders: ["brokers", "instruments", "order", "simulator"],
   points: ["ledger", "schedules"],

@@ -13,6 +13,7 @@ import { joinQueue } from "./commands/join-queue.ts";
 import { joinQueueForUser } from "./commands/join-queue-for-user.ts";
 import { listQueues } from "./commands/list-queues.ts";
 import { listTickets } from "./commands/list-tickets.ts";
+import { simulateMode } from "./commands/simulate-mode.ts";
 import { unknownMode } from "./problems.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
@@ -63,6 +64,8 @@ export function createCommands({ db, queue, ids, rules, modes, onJoined }: Comma
     heartbeatTicket: heartbeatTicket(ticketDeps),
     getQueueStats: getQueueStats({ figures, rulesOf }),
     listQueues: listQueues(rules),
+    readRules: async () => rules(),
+    simulateMode: simulateMode({ rules, rulesOf }),
   };
 }
 

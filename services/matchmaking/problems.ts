@@ -9,3 +9,4 @@ export const ticketOpen = problem(409, "ticket-open", "The user has another open
 export const ticketMatched = problem(409, "ticket-matched", "The ticket was matched before it could be cancelled");
 export const attributesUnfit = problem(422, "attributes-unfit", "The ticket lacks attributes that its mode requires");
 export const partyTooLarge = problem(422, "party-too-large", "The party is too large for the mode");
+export const simulationTooLarge = problem(422, "simulation-too-large", "The simulation takes too long");

@@ -19,7 +19,7 @@ import type { AcceptOrder } from "./commands/accept-order.ts";
 import { selectBacklog, selectWaitingAges } from "./store/backlog.ts";
 import type { OrderRow } from "./store/orders.ts";
 import { selectPositions } from "./store/positions.ts";
-import type { Mismatch } from "./workers/reconcile.ts";
+import type { Mismatch } from "./workers/compare-books.ts";
 import type { SenderTelemetry } from "./workers/sender-telemetry.ts";
 
 export const metricCatalogue = {

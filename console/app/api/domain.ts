@@ -81,6 +81,21 @@ export interface Reconciliation {
   readonly last_error: string | null;
   readonly seen: number;
   readonly mismatches: number;
+  /** The first mismatches. */
+  readonly details: readonly BookMismatch[];
+}
+
+interface BookMismatch {
+  readonly kind: string;
+  readonly clientOrderId: string;
+  readonly detail: string;
+}
+
+export interface LastAudit {
+  readonly started_at?: string | null;
+  readonly finished_at?: string | null;
+  readonly violations: number;
+  readonly findings: readonly { readonly rule: string; readonly about: string; readonly detail: string }[];
 }
 
 export interface Ticket {
@@ -99,4 +114,50 @@ export interface QueueStats {
   readonly waiting: number;
   readonly oldest_wait_seconds?: number;
   readonly time_to_match_seconds?: { readonly p50: number; readonly p90: number; readonly p99: number };
+}
+
+export interface RuleSteps {
+  readonly attribute: string;
+  /** Null: no limit. */
+  readonly steps: readonly { readonly after_seconds: number; readonly limit: number | null }[];
+}
+
+export interface ModeRules {
+  readonly mode: string;
+  readonly teams: number;
+  readonly team_size: number;
+  readonly party_max: number;
+  readonly ticket_seconds: number;
+  readonly heartbeat_seconds: number | null;
+  readonly avoid_last_opponent_seconds: number | null;
+  readonly set_by_backend: readonly string[];
+  readonly skill: RuleSteps | null;
+  readonly latency: RuleSteps | null;
+  readonly regions: string | null;
+}
+
+interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+interface Bar {
+  readonly from: number;
+  readonly to: number | null;
+  readonly count: number;
+}
+
+export interface Simulation {
+  readonly tickets: number;
+  readonly matches: number;
+  readonly matched: number;
+  readonly expired: number;
+  readonly lasted_seconds: number;
+  readonly waiting_seconds: Percentiles | null;
+  readonly skill_gap: Percentiles | null;
+  readonly team_gap: Percentiles | null;
+  readonly waiting_histogram: readonly Bar[];
+  readonly skill_gap_histogram: readonly Bar[];
 }

@@ -1,4 +1,4 @@
-/** How long players wait, for each mode. */
+/** How long players wait, for each mode, and the rules that decide it. */
 
 import type { QueueStats } from "../api/domain.ts";
 import { path } from "../api/request.ts";
@@ -6,6 +6,7 @@ import { useGet } from "../api/use-get.ts";
 import { Empty, Facts, PageTitle, Panel } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { useTexts } from "../texts/index.ts";
+import { Rules } from "./matchmaking-rules.tsx";
 
 export function Matchmaking() {
   const t = useTexts();
@@ -28,6 +29,7 @@ export function Matchmaking() {
           )
         }
       </Await>
+      <Rules />
     </>
   );
 }

@@ -3,9 +3,10 @@ import { Link } from "wouter-preact";
 import type { Order, OrderList, Reconciliation, TradingState } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
 import { useGet } from "../api/use-get.ts";
-import { Empty, Foreign, PageTitle, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
+import { Empty, Foreign, IdLink, PageTitle, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
+import { LastAuditPanel } from "../parts/last-audit.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Paging } from "../parts/paging.tsx";
 import { useStaff } from "../parts/staff.ts";
@@ -24,6 +25,7 @@ export function Orders() {
       <InDoubt />
       <AllOrders />
       <Books />
+      <LastAuditPanel service="orders" />
     </>
   );
 }
@@ -170,24 +172,54 @@ export function OrderRows({ orders }: { readonly orders: readonly Order[] }) {
 function Books() {
   const t = useTexts();
   const books = useGet<{ reconciliations: readonly Reconciliation[] }>("/v1/admin/orders/reconciliations", {
-    ...live,
     everyMs: 30_000,
   });
-  if (!books.data?.reconciliations.length) return null;
   return (
     <Panel title={t.books}>
+      <Await of={books}>
+        {({ reconciliations }) =>
+          reconciliations.length === 0 ? <Empty>{t.notCompared}</Empty> : <BookRows reconciliations={reconciliations} />
+        }
+      </Await>
+    </Panel>
+  );
+}
+
+function BookRows({ reconciliations }: { readonly reconciliations: readonly Reconciliation[] }) {
+  const t = useTexts();
+  const differences = reconciliations.flatMap(({ adapter, details }) => details.map((each) => ({ adapter, ...each })));
+  return (
+    <>
       <Table
         label={t.books}
-        rows={books.data.reconciliations}
+        rows={reconciliations}
         keyOf={({ adapter }) => adapter}
         columns={[
           { head: t.broker, cell: ({ adapter }) => adapter },
           { head: t.lastOk, cell: ({ last_ok_at }) => <Time at={last_ok_at} /> },
-          { head: t.seen, align: "end", cell: ({ seen }) => seen },
-          { head: t.mismatches, align: "end", cell: ({ mismatches }) => mismatches },
+          { head: t.seen, align: "end", cell: ({ seen }) => seen.toLocaleString(t.locale) },
+          {
+            head: t.mismatches,
+            align: "end",
+            cell: ({ mismatches }) => (
+              <span class={mismatches > 0 ? "error-text strong" : ""}>{mismatches.toLocaleString(t.locale)}</span>
+            ),
+          },
           { head: t.error, cell: ({ last_error }) => <Foreign>{last_error}</Foreign> },
         ]}
       />
-    </Panel>
+      {differences.length > 0 && (
+        <Table
+          label={t.mismatches}
+          rows={differences}
+          keyOf={({ adapter, clientOrderId, kind, detail }) => [adapter, clientOrderId, kind, detail].join(" ")}
+          columns={[
+            { head: t.clientOrder, cell: ({ clientOrderId }) => <IdLink id={clientOrderId} /> },
+            { head: t.mismatches, cell: ({ kind }) => t.mismatchKinds[kind] ?? kind },
+            { head: t.details, cell: ({ detail }) => <Foreign>{detail}</Foreign> },
+          ]}
+        />
+      )}
+    </>
   );
 }

@@ -1,42 +1,24 @@
-/** Points of all players: late reservations first, then schedules. */
-import type { Reservations, Schedule } from "../api/domain.ts";
-import { withQuery } from "../api/request.ts";
+/** Points of all players: late reservations first, then what is due next, schedules and the last audit. */
+import type { Reservations as ReservationList, Schedule } from "../api/domain.ts";
 import type { Page } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Amount, Empty, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
+import { LastAuditPanel } from "../parts/last-audit.tsx";
 import { Await } from "../parts/loaded.tsx";
-import { Paging } from "../parts/paging.tsx";
 import { Table } from "../parts/table.tsx";
-import { useQueryParams } from "../parts/use-query-params.ts";
 import { useTexts } from "../texts/index.ts";
 import { ReservationRows } from "./player-points.tsx";
 
 export function Points() {
   const t = useTexts();
-  const [{ cursor }] = useQueryParams();
-  const late = useGet<Reservations>(withQuery("/v1/admin/points/late-reservations", { limit: 50, cursor }), {
-    everyMs: 5_000,
-  });
   const schedules = useGet<{ schedules: readonly Schedule[] } & Page>("/v1/points/schedules?limit=100", {
     everyMs: 30_000,
   });
   return (
     <>
       <PageTitle title={t.nav.points} />
-      <Panel title={t.late}>
-        <Await of={late}>
-          {({ reservations, next_cursor }) => (
-            <>
-              {reservations.length === 0 ? (
-                <Empty>{t.noneLate}</Empty>
-              ) : (
-                <ReservationRows reservations={reservations} withUser />
-              )}
-              <Paging next={next_cursor} />
-            </>
-          )}
-        </Await>
-      </Panel>
+      <Reservations title={t.late} none={t.noneLate} path="/v1/admin/points/late-reservations?limit=50" />
+      <Reservations title={t.upcoming} none={t.noneUpcoming} path="/v1/admin/points/upcoming-reservations?limit=20" />
       <Panel title={t.schedules}>
         <Await of={schedules}>
           {({ schedules: rows }) =>
@@ -51,7 +33,7 @@ export function Points() {
                   { head: t.id, cell: ({ schedule_id }) => <IdLink id={schedule_id} /> },
                   { head: t.reason, cell: ({ reason }) => <Foreign>{reason}</Foreign> },
                   { head: t.amount, align: "end", cell: ({ point_amount }) => <Amount value={point_amount} /> },
-                  { head: "cron", cell: ({ cron }) => <code>{cron}</code> },
+                  { head: t.cron, cell: ({ cron }) => <code>{cron}</code> },
                   { head: t.state, cell: ({ status }) => <Tag>{status}</Tag> },
                   { head: t.nextRun, cell: ({ next_run_at }) => <Time at={next_run_at} /> },
                 ]}
@@ -60,6 +42,26 @@ export function Points() {
           }
         </Await>
       </Panel>
+      <LastAuditPanel service="points" />
     </>
+  );
+}
+
+interface ReservationsProps {
+  readonly title: string;
+  readonly none: string;
+  readonly path: string;
+}
+
+function Reservations({ title, none, path }: ReservationsProps) {
+  const list = useGet<ReservationList>(path, { everyMs: 5_000 });
+  return (
+    <Panel title={title}>
+      <Await of={list}>
+        {({ reservations }) =>
+          reservations.length === 0 ? <Empty>{none}</Empty> : <ReservationRows reservations={reservations} withUser />
+        }
+      </Await>
+    </Panel>
   );
 }

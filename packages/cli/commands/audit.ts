@@ -1,4 +1,6 @@
 /** `todoke audit`: checks the rules of services on their live databases. The parts are in audit/. */
+
+import { auditBrokerBooks } from "../audit/books.ts";
 import { auditEvents } from "../audit/events.ts";
 import { formatAudit, type NamedAudit } from "../audit/format.ts";
 import { auditService } from "../audit/own-rules.ts";
@@ -16,7 +18,7 @@ export const audit: Command = {
 Compares the tables of the named services, or of all that are configured, rule by rule: every change has its audit row
 and its event, every published event was taken by each of its consumers, every notification ends or is due, nobody is
 in two matches, no suspended user keeps a session, balances are the sums of their transactions, and orders agree with
-their ledger, history, fills and the broker.
+their ledger, history and fills, and with the books of the broker, which is asked now (ORDERS_BROKER and its settings).
 
 Each service is read in one statement on one snapshot, so concurrent changes cannot cause false findings. It changes
 nothing and blocks nothing. A million rows take some seconds. It needs only the databases (DATABASE_URL or
@@ -31,6 +33,8 @@ and --json prints every finding.`,
     const configured = selectServices(services, [], env);
     const audits: NamedAudit[] = [];
     for (const entry of selected) audits.push({ of: entry.name, ...(await auditService(entry, env)) });
+    const books = await auditBrokerBooks(selected, env);
+    if (books) audits.push({ of: "broker", ...books });
     const events = await auditEvents({ producers: selected, configured, env });
     if (Object.values(events.checked).some((count) => count > 0)) audits.push({ of: "events", ...events });
     const sessions = await auditSessions({ selected, configured, env });

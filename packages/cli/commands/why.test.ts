@@ -8,6 +8,8 @@ const u1 = "0190f3c2-0000-7000-8000-000000000001";
 const event = (n: number) => `0190f3c2-7a3b-7c1e-9f00-${String(n).padStart(12, "0")}`;
 const notificationOf = (n: number) => `0190f3c2-7a3b-7aaa-8aaa-${String(n).padStart(12, "0")}`;
 
+const point = (n: number) => `0190f3c2-7a3b-7ccc-9f00-${String(n).padStart(12, "0")}`;
+
 /** Made at the time of the order, by which the events of an order are found. */
 const orderEvent = randomUUIDv7();
 
@@ -30,7 +32,8 @@ insert into outbox_events (event_id, event_type, subject, aggregate_key, version
          ('${event(2)}', 'EntitlementGranted', 'entitlement.events', '${u1}/item2', 1, '{"user_id":"${u1}"}', '{}', '2026-11-18T10:00:00Z', 'PUBLISHED', 1, '2026-11-18T10:00:01Z', now(), null),
          ('${event(3)}', 'EntitlementGranted', 'entitlement.events', 'u_2/item1', 1, '{"user_id":"u_2"}', '{}', '2026-11-18T10:00:00Z', 'FAILED', 10, null, '2026-11-18T10:02:00Z', 'cannot be encoded'),
          ('${event(4)}', 'EntitlementRevoked', 'entitlement.events', 'u_2/item1', 2, '{"user_id":"u_2"}', '{}', '2026-11-18T10:01:00Z', 'PENDING', 0, null, now(), null),
-         ('${event(5)}', 'EntitlementGranted', 'entitlement.events', 'u_3/item1', 1, '{"user_id":"u_3"}', '{}', '2026-11-18T10:00:00Z', 'PUBLISHED', 1, '2026-11-18T10:00:01Z', now(), null);
+         ('${event(5)}', 'EntitlementGranted', 'entitlement.events', 'u_3/item1', 1, '{"user_id":"u_3"}',
+          '{"trace_id":"0af7651916cd43dd8448eb211c80319c","request_id":"0190f3c2-7a3b-7bbb-8000-00000000000a"}', '2026-11-18T10:00:00Z', 'PUBLISHED', 1, '2026-11-18T10:00:01Z', now(), null);
 set search_path to notification;
 insert into processed_events (consumer, event_id, processed_at) select 'notification', e::uuid, '2026-11-18T10:00:02Z' from unnest(array['${event(1)}', '${event(2)}', '${event(9)}']) e;
 insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at, created_at, status, attempt_count, sent_at, last_error)
@@ -55,6 +58,19 @@ insert into outbox_events (event_id, event_type, subject, aggregate_key, version
 insert into notification.processed_events (consumer, event_id) values ('notification', '${orderEvent}');
 insert into notification.notifications (notification_id, event_id, user_id, event_type, text, occurred_at, status, sent_at)
   values ('${orderEvent.slice(0, 14)}7aaa-8aaa-000000000008', '${orderEvent}', 'u_8', 'OrderAccepted', '{}', now(), 'SENT', now());
+set search_path to points;
+insert into point_reservations (id, user_id, point_amount, execute_at, idempotency_key, request_hash) values ('${point(1)}', 'u_9', 5, '2099-01-01', 'shop r-1', sha256('r'));
+insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after, version, effective_at, created_at)
+  values ('${point(2)}', 'shop t-2', 'u_9', 5, 'ADD', 5, 5, 0, 1, now(), now());
+insert into point_holds (hold_id, user_id, amount, ends_at, created_at, updated_at) values ('${point(3)}', 'u_9', 5, now(), now(), now());
+set search_path to matchmaking;
+insert into matches (match_id, mode, session, rules_version, matched_at) values ('${point(4)}', 'duel', '{}', '1', now());
+insert into ticket_ends (ticket_id, mode, user_id, status, match_id, team, party_size, attributes, joined_at, expires_at, ended_at)
+  values ('duel.1', 'duel', 'u_9', 'MATCHED', '${point(4)}', 1, 1, '{}', now(), now(), now());
+set search_path to gateway_bff;
+insert into known_users (user_id, status, roles, account_version) values ('u_9', 'ACTIVE', '{USER}', 1);
+insert into sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens, created_at, last_seen_at, ends_at)
+  values ('${point(5)}', sha256('1'), 'u_9', 'native', 'i', 's', '', now(), now(), now() + interval '1 hour');
 reset search_path`;
 
 async function setup() {
@@ -128,6 +144,35 @@ test("a trace id finds its events by the time in it", async () => {
   const told = await t.why("0190f3c27a3b00000000000000000001");
   expect(told.entries.map(({ kind, id }) => [kind, id])).toContainEqual(["event", event(1)]);
   expect(told.outcome).toBe("done");
+});
+
+test("the id of a request finds what it wrote: it has the digits of its trace, or is beside it", async () => {
+  for (const id of ["0190f3c2-7a3b-0000-0000-000000000001", "0190F3C2-7A3B-7BBB-8000-00000000000A"]) {
+    const told = await t.why(id);
+    expect(
+      told.entries.map(({ service, kind }) => `${service} ${kind}`),
+      id,
+    ).toContain("entitlement event");
+    expect(
+      told.entries.some(({ service }) => service === "notification"),
+      id,
+    ).toBe(true);
+  }
+});
+
+test("points, tickets, matches and sessions are found by their ids", async () => {
+  for (const [id, kind] of [
+    [point(1), "reservation"],
+    [point(2), "transaction"],
+    [point(3), "hold"],
+    ["duel.1", "ticket"],
+    [point(4), "match"],
+    [point(5), "session"],
+  ] as const) {
+    const told = await t.why(id);
+    expect(told.found, id).toContainEqual({ kind, id, service: expect.any(String) });
+    expect(told.outcome, id).not.toBe("unknown");
+  }
 });
 
 test("a failed attempt that is retried says when", async () => {

@@ -6,8 +6,8 @@
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { Arrival } from "@todoke/matchmaking/simulator";
 import { CommandFailed, SettingsError } from "../errors.ts";
-import type { Arrival } from "./arrivals.ts";
 
 interface RecordedTicket {
   readonly user_id: string;

@@ -1,8 +1,13 @@
 /** Formats the result of a simulation: shares, percentiles, and histograms of waiting times and skill gaps. */
+import {
+  computeHistogram,
+  type Figures,
+  type Outcome,
+  type Percentiles,
+  toSkillGaps,
+  toWaits,
+} from "@todoke/matchmaking/simulator";
 import { table } from "../output.ts";
-import type { Figures, Percentiles } from "./figures.ts";
-import { round, toSkillGaps, toWaits } from "./figures.ts";
-import type { Outcome } from "./simulation.ts";
 
 export function formatReport(figures: Figures, { matches }: Outcome): string {
   const sections = [
@@ -71,38 +76,19 @@ function formatRegions({ regions }: Figures): string {
   return table([names, ...rows]);
 }
 
-const barsMax = 10;
 const barWidth = 40;
 
-/** Bars of equal width up to the 99th percentile; all higher values share the last bar. */
 function formatHistogram(title: string, values: readonly number[]): string[] {
-  if (values.length === 0) return [];
-  const sorted = values.toSorted((a, b) => a - b);
-  const width = chooseBarWidth(sorted[Math.ceil(0.99 * sorted.length) - 1] ?? 0);
-  const counts = Array.from({ length: barsMax + 1 }, () => 0);
-  for (const value of sorted) {
-    const bar = Math.min(barsMax, Math.floor(value / width));
-    counts[bar] = (counts[bar] ?? 0) + 1;
-  }
-  const last = counts.findLastIndex((count) => count > 0);
-  const highest = Math.max(...counts);
-  const rows = counts.slice(0, last + 1).map((count, at) => {
-    const from = formatNumber(round(at * width));
-    const label = at === barsMax ? `${from} and more` : `${from} to ${formatNumber(round((at + 1) * width))}`;
+  const bars = computeHistogram(values);
+  if (bars.length === 0) return [];
+  const highest = Math.max(...bars.map(({ count }) => count));
+  const rows = bars.map(({ from, to, count }) => {
+    const label = to === null ? `${formatNumber(from)} and more` : `${formatNumber(from)} to ${formatNumber(to)}`;
     // A bar with any value is at least one character long.
-    return [
-      label,
-      "█".repeat(count === 0 ? 0 : Math.max(1, Math.round((count / highest) * barWidth))),
-      formatNumber(count),
-    ];
+    const bar = "█".repeat(count === 0 ? 0 : Math.max(1, Math.round((count / highest) * barWidth)));
+    return [label, `${bar} ${formatNumber(count)}`];
   });
-  return [`${title}\n${table(rows.map(([label = "", bar = "", count = ""]) => [label, `${bar} ${count}`]))}`];
-}
-
-/** The smallest 1, 2 or 5 times a power of ten with which `top` fits the bars. */
-function chooseBarWidth(top: number): number {
-  for (let power = 0.1; ; power *= 10)
-    for (const step of [1, 2, 5]) if (step * power * barsMax > top) return step * power;
+  return [`${title}\n${table(rows)}`];
 }
 
 const formatNumber = (value: number): string => value.toLocaleString("en-US");

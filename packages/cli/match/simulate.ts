@@ -1,14 +1,18 @@
 /** `todoke match simulate`: simulates waiting times and skill gaps under matchmaking rules. */
 import type { ModeRules } from "@todoke/matchmaking/rules";
+import {
+  type Arrival,
+  computeFigures,
+  generateArrivals,
+  type PlayerOptions,
+  simulate as runSimulation,
+} from "@todoke/matchmaking/simulator";
 import type { Invocation } from "../command.ts";
 import { UsageError } from "../errors.ts";
 import { print, printError } from "../output.ts";
-import { type Arrival, generateArrivals, type PlayerOptions } from "./arrivals.ts";
-import { computeFigures } from "./figures.ts";
 import { readRules, selectModes } from "./read-rules.ts";
 import { readRecordedArrivals } from "./recorded.ts";
 import { formatReport } from "./report.ts";
-import { simulate as runSimulation } from "./simulation.ts";
 
 export async function simulate({ args, values, switches }: Invocation): Promise<number> {
   if (args.length > 0) throw new UsageError("Give the file with --rules and the mode with --mode.");

@@ -128,6 +128,7 @@ export const gatewayOperations = {
     fetchSessionToken: "POST /login/token body",
     getDeadLetter: "GET /v1/admin/services/{service}/dead-letters/{table}/{id}",
     getDeadLetterBatch: "GET /v1/admin/services/{service}/dead-letter-batches/{batch_id}",
+    getLastAudit: "GET /v1/admin/services/{service}/last-audit",
     getMe: "GET /v1/me no-params",
     getMyProfile: "GET /v1/me/profile",
     getOverview: "GET /v1/admin/overview no-params",
@@ -152,6 +153,7 @@ export const gatewayOperations = {
   },
   matchmaking: {
     cancelTicket: "DELETE /v1/matchmaking/tickets/{ticket_id}",
+    getMatchmakingRules: "GET /v1/admin/matchmaking/rules no-params",
     getQueueStats: "GET /v1/matchmaking/queues/{mode}/stats",
     getTicket: "GET /v1/matchmaking/tickets/{ticket_id}",
     heartbeatTicket: "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat",
@@ -159,6 +161,7 @@ export const gatewayOperations = {
     listQueues: "GET /v1/matchmaking/queues no-params",
     listTickets: "GET /v1/matchmaking/tickets items=tickets",
     listUserTickets: "GET /v1/admin/users/{user_id}/tickets items=tickets",
+    simulateMode: "GET /v1/admin/matchmaking/queues/{mode}/simulation",
   },
   orders: {
     get: "GET /v1/orders/{id}",
@@ -181,5 +184,6 @@ export const gatewayOperations = {
     listReserved: "GET /users/{user_id}/reserved-points items=reservations",
     listSchedules: "GET /v1/points/schedules items=schedules",
     listStatement: "GET /v1/points/users/{user_id}/statement items=transactions",
+    listUpcomingReservations: "GET /v1/admin/points/upcoming-reservations",
   },
 } as const;

@@ -98,6 +98,7 @@ export type ProblemCode =
   | "schedule-unreadable"
   | "session-not-found"
   | "set-by-backend"
+  | "simulation-too-large"
   | "slippage-not-limited"
   | "suspension-end-in-the-past"
   | "ticket-lost"

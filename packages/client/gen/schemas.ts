@@ -152,6 +152,14 @@ export interface AuditEntry {
   readonly created_at: string;
 }
 
+export interface AuditFinding {
+  /** What does not hold. */
+  readonly rule: string;
+  /** The row. */
+  readonly about: string;
+  readonly detail: string;
+}
+
 export interface AuditLog {
   readonly acts: readonly ServiceStaffAct[];
   /** The services that did not answer. */
@@ -567,6 +575,12 @@ export interface GrantedRole {
   readonly granted_at: string;
 }
 
+export interface HistogramBar {
+  readonly from: number;
+  readonly to: number | null;
+  readonly count: number;
+}
+
 export interface Hold {
   readonly hold_id: string;
   /** Points that were held. */
@@ -660,6 +674,19 @@ export interface JoinQueueRequest {
   readonly attributes?: TicketAttributes;
 }
 
+export interface LastAudit {
+  readonly started_at?: string | null;
+  readonly finished_at?: string | null;
+  readonly violations: number;
+  /** At most 20 for each rule. */
+  readonly findings: readonly AuditFinding[];
+}
+
+export interface LatencyRule {
+  readonly attribute: string;
+  readonly steps: readonly RuleStep[];
+}
+
 /** The text in English and Japanese. */
 export interface LocalizedText {
   readonly en: string;
@@ -699,6 +726,21 @@ export interface MinuteSample {
   readonly backlog: number | null;
   readonly oldest_age_s: number | null;
   readonly dead: number | null;
+}
+
+export interface ModeRules {
+  /** A mode that `GET /v1/matchmaking/queues` lists. */
+  readonly mode: string;
+  readonly teams: number;
+  readonly team_size: number;
+  readonly party_max: number;
+  readonly ticket_seconds: number;
+  readonly heartbeat_seconds: number | null;
+  readonly avoid_last_opponent_seconds: number | null;
+  readonly set_by_backend: readonly string[];
+  readonly skill: SkillRule | null;
+  readonly latency: LatencyRule | null;
+  readonly regions: string | null;
 }
 
 export interface Need {
@@ -861,6 +903,13 @@ export interface Peer {
   readonly user_id: string;
   readonly team: number;
   readonly party_size: number;
+}
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly max: number;
 }
 
 export interface PlaceHoldRequest {
@@ -1147,6 +1196,17 @@ export interface RoleRequest {
   readonly reason: string;
 }
 
+export interface RuleStep {
+  readonly after_seconds: number;
+  readonly limit: number | null;
+}
+
+export interface RulesInUse {
+  /** Changes with every change of the rules. */
+  readonly version: string;
+  readonly modes: readonly ModeRules[];
+}
+
 export interface Schedule {
   readonly schedule_id: string;
   /** Unique among all schedules. */
@@ -1251,6 +1311,29 @@ export interface SetTradingStateRequest {
 }
 
 export type Side = "BUY" | "SELL";
+
+export interface Simulation {
+  /** A mode that `GET /v1/matchmaking/queues` lists. */
+  readonly mode: string;
+  readonly rules_version: string;
+  readonly tickets: number;
+  readonly matches: number;
+  /** Tickets, as all counts except `matches`. */
+  readonly matched: number;
+  readonly expired: number;
+  /** In simulated time. */
+  readonly lasted_seconds: number;
+  readonly waiting_seconds: Percentiles | null;
+  readonly skill_gap: Percentiles | null;
+  readonly team_gap: Percentiles | null;
+  readonly waiting_histogram: readonly HistogramBar[];
+  readonly skill_gap_histogram: readonly HistogramBar[];
+}
+
+export interface SkillRule {
+  readonly attribute: string;
+  readonly steps: readonly RuleStep[];
+}
 
 export interface SpendPointsRequest {
   readonly user_id: string;
@@ -1610,13 +1693,13 @@ export interface WhyEntry {
 }
 
 export interface WhyFound {
-  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
+  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "request" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
   readonly id: string;
   readonly service: string;
 }
 
 export interface WhyLink {
-  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
+  readonly kind: "aggregate" | "dead-event" | "email" | "entitlement" | "event" | "hold" | "key" | "match" | "notification" | "order" | "request" | "reservation" | "session" | "ticket" | "trace" | "transaction" | "user";
   /** An id that can be looked up in turn. */
   readonly id: string;
 }
@@ -2253,6 +2336,12 @@ export interface PlayerGatewayApi {
     readonly batch_id: string;
   }, options?: CallOptions): Call<DeadLetterBatch>;
 
+  /** Returns when the service last compared its own tables, and what it found. Allowed for staff. `GET /v1/admin/services/{service}/last-audit` */
+  getLastAudit(params: {
+    /** The service. */
+    readonly service: string;
+  }, options?: CallOptions): Call<LastAudit>;
+
   /** Returns the user who is logged in. If account does not have the user any more, it is created. Allowed for users. `GET /v1/me` */
   getMe(options?: CallOptions): Call<User>;
 
@@ -2409,6 +2498,9 @@ export interface PlayerMatchmakingApi {
     readonly ticket_id: string;
   }, options?: CallOptions): Call<Ticket>;
 
+  /** Returns the rules in use, with defaults filled in. Allowed for staff. `GET /v1/admin/matchmaking/rules` */
+  getMatchmakingRules(options?: CallOptions): Call<RulesInUse>;
+
   /** Returns the number of waiting tickets and recent waiting times, at most a second old. Allowed for users. `GET /v1/matchmaking/queues/{mode}/stats` */
   getQueueStats(params: {
     /** A mode that `GET /v1/matchmaking/queues` lists. */
@@ -2450,6 +2542,22 @@ export interface PlayerMatchmakingApi {
     readonly cursor?: string;
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<TicketPage, Ticket>;
+
+  /** Runs generated players through the current rules of a mode, and returns how long they waited and how equal their matches are. The same query returns the same figures. Allowed for staff. `GET /v1/admin/matchmaking/queues/{mode}/simulation` */
+  simulateMode(params: {
+    /** Players that join; the default is 2,000. */
+    readonly players?: number;
+    /** Players per minute, on average; the default is 1,200. */
+    readonly per_minute?: number;
+    /** The same seed makes the same players. */
+    readonly seed?: number;
+    /** The default is 1,500. */
+    readonly skill_mean?: number;
+    /** The default is 300. */
+    readonly skill_deviation?: number;
+    /** A mode that `GET /v1/matchmaking/queues` lists. */
+    readonly mode: string;
+  }, options?: CallOptions): Call<Simulation>;
 }
 
 export interface PlayerOrdersApi {
@@ -2607,6 +2715,12 @@ export interface PlayerPointsApi {
     readonly cursor?: string;
     readonly user_id: string;
   }, options?: CallOptions): PagedCall<TransactionPage, StatementEntry>;
+
+  /** Returns the reservations that become due next, the soonest first. Allowed for staff. `GET /v1/admin/points/upcoming-reservations` */
+  listUpcomingReservations(params?: {
+    /** Rows at most; the default is 50. */
+    readonly limit?: number;
+  }, options?: CallOptions): Call<DueReservations>;
 }
 
 /** Everything at the gateway. */

@@ -16,6 +16,7 @@ export {
   Mode,
   modePattern,
   PartySize,
+  SimulationQuery,
   TicketAttributes,
   TicketId,
   TicketLimit,

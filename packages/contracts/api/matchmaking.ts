@@ -74,3 +74,18 @@ export const JoinBody = named("JoinQueueRequest", {
   party_size: Type.Optional(PartySize),
   attributes: Type.Optional(TicketAttributes),
 });
+
+/** The generated players of a simulation. Its bounds keep it within seconds of CPU. */
+export const SimulationQuery = {
+  players: Type.Optional(
+    Type.Integer({ minimum: 2, maximum: 10_000, description: "Players that join; the default is 2,000." }),
+  ),
+  per_minute: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 60_000, description: "Players per minute, on average; the default is 1,200." }),
+  ),
+  seed: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 4_294_967_295, description: "The same seed makes the same players." }),
+  ),
+  skill_mean: Type.Optional(Type.Integer({ minimum: -1e9, maximum: 1e9, description: "The default is 1,500." })),
+  skill_deviation: Type.Optional(Type.Integer({ minimum: 0, maximum: 1e9, description: "The default is 300." })),
+};

@@ -155,6 +155,8 @@ with settled as (
          ${c.attempts} = case when ${field("outcome")} = 'release' then t.${c.attempts} - 1 else t.${c.attempts} end,
          ${c.dueAt} = case when ${field("outcome")} = 'retry'${isDelayedRelease}
                            then clock_timestamp() + (${field("delay_ms")})::float8 * interval '1 millisecond'
+                           -- It is due no more: the column has the time of its death.
+                           when ${field("outcome")} = 'dead' then clock_timestamp()
                            else t.${c.dueAt} end,
          ${c.lastError} = case when not (${isDone}) then coalesce(${field("reason")}, t.${c.lastError}) end,
          ${endLeaseSet(c)}

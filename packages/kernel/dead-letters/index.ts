@@ -26,6 +26,8 @@ export interface DeadLettersSpec {
   readonly about: string;
   /** When the row died, or was created if that is not known. */
   readonly since: string;
+  /** When the row died, also if it was redriven before; by default `since`. */
+  readonly diedAt?: string;
   /** A select list of further columns, in lists and in `show`. */
   readonly summary?: string;
   /** A select list of the columns that only `show` adds. */
@@ -90,6 +92,8 @@ export interface DeadLetterPage extends DeadLetterFilter {
   readonly after?: string;
   /** No row with a higher `cursor`. */
   readonly through?: string;
+  /** No row that died at this time or later. */
+  readonly diedBefore?: string;
   readonly limit: number;
 }
 
@@ -131,7 +135,7 @@ export function createDeadLetters<Detail extends object, Summary extends object 
   spec: DeadLettersSpec,
 ): DeadLetters<Detail, Summary> {
   const { claims, from, isDead, queue, id, cursor, about, since, summary, detail, onRedriven } = spec;
-  const { isOfUser = () => "false", onDiscarded } = spec;
+  const { isOfUser = () => "false", onDiscarded, diedAt = since } = spec;
   const { table, keyType } = claims.table;
   const isVisible = queue === undefined ? "true" : `r.${claims.table.queue} = ${pg.escapeLiteral(queue)}`;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
@@ -141,7 +145,8 @@ export function createDeadLetters<Detail extends object, Summary extends object 
    and ($3::text is null or strpos(r.last_error, $3) > 0)
    and ($5::text is null or (${isOfUser("$5")}))
    and ($6::text is null or ${errorGroup} = $6)
-   and ($7::bigint is null or ${cursor} <= $7)`;
+   and ($7::bigint is null or ${cursor} <= $7)
+   and ($8::timestamptz is null or ${diedAt} < $8)`;
   const listSql = `
 select ${columns}, ${cursor}::text as cursor from ${from}
  where ${matches}
@@ -163,12 +168,13 @@ select md5(error) as "group", error, count(*)::int as count, ${rfc3339Sql("min(s
     name: table,
     isId: (text) => idPatterns[keyType].test(text),
 
-    async list(db, { after = "0", through = null, limit, ...filter }) {
-      return (await db.query<DeadLetter & Summary>(listSql, parameters({ after, through, limit }, filter))).rows;
+    async list(db, { after = "0", through = null, diedBefore = null, limit, ...filter }) {
+      const page = { after, through, diedBefore, limit };
+      return (await db.query<DeadLetter & Summary>(listSql, parameters(page, filter))).rows;
     },
 
     async preview(db, filter, max) {
-      const page = { after: "0", through: null, limit: max };
+      const page = { after: "0", through: null, diedBefore: null, limit: max };
       const { rows } = await db.query<{ count: number; through: string | null }>(previewSql, parameters(page, filter));
       return rows[0] ?? { count: 0, through: null };
     },
@@ -217,13 +223,14 @@ select md5(error) as "group", error, count(*)::int as count, ${rfc3339Sql("min(s
 interface PageParameters {
   readonly after: string;
   readonly through: string | null;
+  readonly diedBefore: string | null;
   readonly limit: number;
 }
 
 const parameters = (
-  { after, through, limit }: PageParameters,
+  { after, through, diedBefore, limit }: PageParameters,
   { eventType = null, error = null, user = null, group = null }: { [name in keyof DeadLetterFilter]: string | null },
-): unknown[] => [after, eventType, error, limit, user, group, through];
+): unknown[] => [after, eventType, error, limit, user, group, through, diedBefore];
 
 /** In the caller's transaction, or in one of its own. */
 const inTransaction = <T>(db: Db | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>

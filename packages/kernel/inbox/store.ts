@@ -162,6 +162,8 @@ export const inboxDeadLetters = (consumer: string) =>
     isOfUser: (user) => `octet_length(${user}) < 128 and
       position(set_byte('\\x00', 0, octet_length(${user}) % 128) || convert_to(${user}, 'UTF8') in r.payload) > 0`,
     since: "r.dead_at",
+    // After a redrive, the time at which its last attempt failed.
+    diedAt: "greatest(r.dead_at, r.next_retry_at)",
     summary: "r.event_id, r.subject",
     detail: `r.status, r.consumer, r.occurred_at, r.headers,
       translate(encode(r.payload, 'base64'), E'\\n', '') as payload_base64`,

@@ -76,6 +76,8 @@ export const outboxDeadLetters = createDeadLetters<OutboxEventDetail, FailedEven
   isOfUser: (user) => `r.payload ->> 'user_id' = ${user} or jsonb_path_exists(r.payload, '$.**.user_id ? (@ == $user)',
       jsonb_build_object('user', ${user}))`,
   since: "r.created_at",
+  // A dead row keeps the time at which its last attempt failed.
+  diedAt: "r.next_retry_at",
   summary: `r.version::text as version,
     (select count(*) from outbox_events b
       where b.aggregate_key = r.aggregate_key and b.position > r.position and b.published_at is null)::int as parked`,

@@ -10,4 +10,12 @@ export { ContextError, eventContext, type LogContext } from "./log-context.ts";
 export { count, createMeters, observeDuration, observeGauges, observeValue } from "./metrics.ts";
 export { logFields, metricCatalogue, spanNames } from "./names.ts";
 export { reportResults } from "./result.ts";
-export { inSpan, isSampled, parseTraceContext, type StartedSpan, startSpan, traceHeaders } from "./trace.ts";
+export {
+  inSpan,
+  isSampled,
+  parseTraceContext,
+  type StartedSpan,
+  startSpan,
+  traceHeaders,
+  withEventHeaders,
+} from "./trace.ts";

@@ -6,6 +6,7 @@ import {
   type Attributes,
   type Context,
   context,
+  createContextKey,
   isSpanContextValid,
   ROOT_CONTEXT,
   SpanKind,
@@ -18,12 +19,18 @@ const tracer = trace.getTracer("@todoke/kernel");
 
 type Headers = Readonly<Record<string, string>>;
 
+const eventHeaders = createContextKey("todoke event headers");
+
+/** Events that are written within the context carry these headers too. */
+export const withEventHeaders = (within: Context, headers: Headers): Context => within.setValue(eventHeaders, headers);
+
 /** Headers that let another process continue the current trace; empty outside a trace. */
 export function traceHeaders(from: Context = context.active()): Record<string, string> {
   const span = trace.getSpanContext(from);
   if (!span || !isSpanContextValid(span)) return {};
   const flags = (span.traceFlags & 0xff).toString(16).padStart(2, "0");
-  return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, trace_id: span.traceId };
+  const more = from.getValue(eventHeaders) as Headers | undefined;
+  return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, trace_id: span.traceId, ...more };
 }
 
 // A longer header is of another version.

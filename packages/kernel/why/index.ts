@@ -19,6 +19,7 @@ export const linkKinds = [
   "match",
   "notification",
   "order",
+  "request",
   "reservation",
   "session",
   "ticket",

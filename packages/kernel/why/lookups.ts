@@ -22,7 +22,7 @@ export function kernelLookups({ emits, consumer, redriven = [] }: KernelTables):
     ...(consumer === undefined ? [] : [{ table: inboxDlqClaims.table.table, by: "dead-event" as const }]),
   ];
   return [
-    ...(emits ? [keyLookup, eventLookup, traceLookup, aggregateLookup] : []),
+    ...(emits ? [keyLookup, eventLookup, traceLookup, requestLookup, aggregateLookup] : []),
     ...(consumer === undefined ? [] : inboxLookups(pg.escapeLiteral(consumer))),
     ...tables.map(redrivesLookup),
   ];
@@ -108,6 +108,23 @@ const traceLookup: Lookup = {
   shape: "hex32",
   sql: eventEntries(
     eventsAround("('x' || substr($1, 1, 12))::bit(48)::bigint", "o.headers ->> 'trace_id' = lower($1)"),
+  ),
+};
+
+const digits = "replace($1, '-', '')";
+
+/**
+ * The id of a request is that of the trace that it begins, in the form of a UUID (packages/http/request-telemetry.ts). In a trace of
+ * another system, events carry the id beside it.
+ */
+const requestLookup: Lookup = {
+  by: "request",
+  shape: "uuid",
+  sql: eventEntries(
+    eventsAround(
+      `('x' || substr(${digits}, 1, 12))::bit(48)::bigint`,
+      `(o.headers ->> 'trace_id' = ${digits} or o.headers ->> 'request_id' = $1)`,
+    ),
   ),
 };
 

@@ -26,7 +26,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       summary: "Start a batch",
       tags,
       description:
-        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. A row is changed at most once. A row up to that position that dies meanwhile is in the batch too.",
+        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. A row is changed at most once. A row that dies after the batch was created is not in it.",
       headers: IdempotencyHeaders,
       body: BatchBody,
       refusals: [problems.notFound],

@@ -71,6 +71,7 @@ export interface LockedBatch {
   readonly position: string;
   readonly through: string;
   readonly created_by: string;
+  readonly created_at: string;
   readonly reason: string;
 }
 
@@ -79,7 +80,7 @@ export async function lockRunningBatch(tx: Tx): Promise<LockedBatch | undefined>
   const { rows } = await tx.query<LockedBatch>({
     name: "lock dead letter batch",
     text: `select batch_id::text as batch_id, act, of_table as "table", filter, position::text as position,
-                  through::text as through, created_by, reason
+                  through::text as through, created_by, ${rfc3339Sql("created_at")} as created_at, reason
              from dead_letter_batches where state = 'RUNNING'
             order by error is not null, created_at limit 1 for update skip locked`,
   });

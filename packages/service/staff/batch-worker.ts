@@ -1,7 +1,7 @@
 /**
  * Carries out batches of dead letters. A step locks the batch, changes the next rows and moves the batch's position, in one
  * transaction: if the process dies, nothing of the step has happened, and another process continues. The position only
- * rises, so a row that dies again is not changed again by the same batch (docs/adr/0116).
+ * rises, and what died since the batch was created is left out, so a row that dies again is not changed again by the same batch (docs/adr/0116).
  */
 import { type Db, transaction } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
@@ -50,9 +50,11 @@ export async function runStep({ db, deadLetters, onChanged, rows = stepRows }: S
       batch = await lockRunningBatch(tx);
       if (!batch) return;
       const { batch_id, act, filter, position: after, through, created_by: by, reason } = batch;
+      // What died since is not what the operator has seen.
+      const diedBefore = batch.created_at;
       const table = deadLetters.find(({ name }) => name === batch?.table);
       if (!table) throw new Error(`${batch.table} has no dead letters here`);
-      const found = await table.list(tx, { ...toFilter(filter), after, through, limit: rows });
+      const found = await table.list(tx, { ...toFilter(filter), after, through, diedBefore, limit: rows });
       const ids = found.map(({ id }) => id);
       const applied = ids.length > 0 ? await table[act](tx, ids, { by, reason }) : [];
       await saveStep(tx, batch_id, {

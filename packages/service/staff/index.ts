@@ -4,6 +4,7 @@ import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import type { StaffRouteDeps } from "./deps.ts";
 import { keyRoutes } from "./key-routes.ts";
+import { lastAuditRoute } from "./last-audit.ts";
 import { type overviewReader, overviewRoute } from "./overview.ts";
 
 export { readStaffActs } from "./audit-log.ts";
@@ -21,4 +22,5 @@ export function staffRoutes(deps: StaffRouteDeps, readOverview: ReturnType<typeo
   auditLogRoute(deps);
   overviewRoute(deps, readOverview);
   keyRoutes(deps);
+  lastAuditRoute(deps);
 }

@@ -219,6 +219,20 @@ test("a batch that dies in a step goes on where it was, and redrives no row twic
   expect(await step()).toBe(false);
 });
 
+test("a row below the position of the preview that dies while the batch runs is left alone", async () => {
+  await using t = await setup();
+  await insertFailed(t.db, 6);
+  // The first has an earlier position, and its last attempt runs at the preview.
+  await t.db.query("update outbox_events set status = 'PENDING' where position = 1");
+  const [claim] = await outboxClaims.claim(t.db, { limit: 1, leaseMs: 60_000, worker: "w" });
+  await t.call(olive, "POST", "/dead-letter-batches", { act: "redrive", table, all: true, through: "6", reason }, "k");
+  if (claim) await outboxClaims.settle(t.db, [{ claim: claim.claim, outcome: { kind: "dead", reason: "no" } }]);
+  expect(await t.dead()).toBe(6);
+  await runStep({ db: t.db, deadLetters, onChanged: () => {} });
+  expect(await t.redrives()).toBe(5);
+  expect(await t.dead()).toBe(1);
+});
+
 test("a batch needs a filter or the word all, and stops when an operator says so", async () => {
   await using t = await setup();
   await insertFailed(t.db, 30);

@@ -251,12 +251,15 @@ function explainAbsence(id: string, parts: readonly Part[]): Verdict {
       "expired",
       `Nothing is known about ${id}. It is from ${age.made}: finished rows of that time are removed by age, and unfinished ones never.`,
     );
-  const made = age.made === undefined ? "" : ` By its form it was made at ${age.made}.`;
+  const made =
+    age.made === undefined
+      ? ""
+      : ` By its form it was made at ${age.made}: if it is the id of a request, that request wrote no event, because it was refused, only read, or changed nothing.`;
   return verdict(
     "unknown",
     `Nothing is known about ${id}: no row names it, so no request with it has taken effect.${made}`,
     advice(
-      "A request that was refused leaves nothing, its answer says why; an idempotency key is kept for a day. A player's key is found by the player, a request by its trace id, which is in its log line.",
+      "A request that was refused leaves nothing, its answer says why; an idempotency key is kept for a day. A player's key is found by the player; a request whose caller chose its id, if that does not begin with a time, by the trace in its log line.",
     ),
   );
 }

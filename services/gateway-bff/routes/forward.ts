@@ -52,6 +52,8 @@ export interface ForwardedRoute {
   readonly returnsEtag?: true;
   /** It passes If-Match on. */
   readonly conditional?: true;
+  /** How long the service may take, if longer than other calls. */
+  readonly timeoutMs?: number;
   /** It cannot be undone, so it needs a fresh login. Changes that only staff may make always need one. */
   readonly needsFreshLogin?: true;
   /** Runs before the response is sent. */
@@ -171,6 +173,7 @@ function toCall(route: ForwardedRoute, request: FastifyRequest): Call {
     ...(route.idempotent && { idempotencyKey: idempotencyKey(request, request.caller).key }),
     ...(ifMatch !== undefined && { ifMatch }),
     ...(route.repeatable && { repeatable: true }),
+    ...(route.timeoutMs !== undefined && { timeoutMs: route.timeoutMs }),
   };
 }
 

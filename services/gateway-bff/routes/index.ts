@@ -29,6 +29,7 @@ import { pointsRoutes } from "./points.ts";
 import { profileRoutes } from "./profile.ts";
 import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
+import { staffMatchmakingRoutes } from "./staff-matchmaking.ts";
 import { staffOrderRoutes } from "./staff-orders.ts";
 import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
@@ -41,6 +42,7 @@ const forwardedRoutes = [
   ...staffRoutes,
   ...staffUserRoutes,
   ...staffOrderRoutes,
+  ...staffMatchmakingRoutes,
 ];
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {

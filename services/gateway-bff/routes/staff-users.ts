@@ -61,6 +61,17 @@ export const staffUserRoutes: readonly ForwardedRoute[] = [
     }),
   }),
   read({
+    path: "/v1/admin/points/upcoming-reservations",
+    upstream: "points",
+    tag: "Reservations",
+    operationId: "listUpcomingReservations",
+    summary: "List upcoming reservations",
+    description: "Returns the reservations that become due next, the soonest first.",
+    query: Type.Object({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: "Rows at most; the default is 50." })),
+    }),
+  }),
+  read({
     path: "/v1/points/schedules",
     upstream: "points",
     tag: "Schedules",

@@ -95,4 +95,9 @@ export const staffRoutes: readonly ForwardedRoute[] = [
     params: ofBatch,
     body: ReasonBody,
   }),
+  ofEveryService("GET", "/last-audit", {
+    operationId: "getLastAudit",
+    summary: "Get the last audit",
+    description: "Returns when the service last compared its own tables, and what it found.",
+  }),
 ];

@@ -9,7 +9,7 @@
 import type { Db, MigrationSet } from "@todoke/kernel/db";
 import type { Fault } from "./faults.ts";
 import { openHttpBroker } from "./http/index.ts";
-import { type Market, openPaperBroker, paperMigrations } from "./paper/index.ts";
+import { type Market, openPaperBooks, openPaperBroker, paperMigrations } from "./paper/index.ts";
 
 export type { Market } from "./paper/index.ts";
 
@@ -109,8 +109,14 @@ interface CancelOutcome {
   readonly reason: string;
 }
 
-export interface Broker extends AsyncDisposable {
+/** What a broker has of us. */
+export interface Books extends AsyncDisposable {
   readonly name: string;
+  /** Every order taken since then, for reconciliation. Throws if the list is incomplete. */
+  list(since: Date, signal: AbortSignal): AsyncIterable<BrokerResult>;
+}
+
+export interface Broker extends Books {
   /** The broker takes an order once per client order ID, however often it is sent. */
   readonly dedupes: boolean;
   /** How long after its timestamp a request may be taken, with a margin; 0 if the broker guarantees no end. */
@@ -139,8 +145,6 @@ export interface Broker extends AsyncDisposable {
     clientOrderId: string,
     options: { readonly after: string | null; readonly signal: AbortSignal },
   ): Promise<FillsOutcome>;
-  /** Every order taken since then, for reconciliation. Throws if the list is incomplete. */
-  list(since: Date, signal: AbortSignal): AsyncIterable<BrokerResult>;
 }
 
 /** The names of all adapters, as `outbox_orders.adapter` has them. */
@@ -192,3 +196,7 @@ export async function openBroker(settings: BrokerSettings, { db, markets, onDrif
   }
   return openHttpBroker({ ...settings, ...(onDrift && { onDrift }) });
 }
+
+/** For a reader: it creates no schema, and sends nothing. */
+export const openBooks = (settings: BrokerSettings, db: Db): Books =>
+  settings.kind === "paper" ? openPaperBooks(db) : openHttpBroker(settings);

@@ -64,6 +64,11 @@ export async function startReconciliation(db: Db, adapter: string): Promise<Date
   return (rows[0] as { at: Date }).at;
 }
 
+export async function selectTime(db: Db): Promise<Date> {
+  const { rows } = await db.query<{ at: Date }>(`select clock_timestamp() as at`);
+  return (rows[0] as { at: Date }).at;
+}
+
 export interface ReconcileResult {
   readonly seen: number;
   readonly mismatches: number;

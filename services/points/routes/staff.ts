@@ -9,10 +9,10 @@ import {
   sendResponse,
   staffActor,
 } from "@todoke/http";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { balanceOverflow, insufficientPoints, lotEndInThePast, tooManyLots } from "../problems.ts";
-import { selectDueReservations } from "../store/reservations.ts";
+import { selectDueReservations, selectUpcomingReservations } from "../store/reservations.ts";
 import { operators, parseTime, withAmounts } from "./request.ts";
 import { ReservationView, TransactionView, UserParams } from "./schemas.ts";
 
@@ -60,16 +60,42 @@ export function staffRoutes(app: HttpApp, { authenticate, db, adjustPoints }: De
       return sendResponse(reply, await adjustPoints(adjustment));
     },
   );
+  reservationsRoute(app, {
+    path: "/v1/admin/points/late-reservations",
+    operationId: "listLateReservations",
+    summary: "List late reservations",
+    description: "Returns the reservations that are due and not granted, the longest due first.",
+    authenticate,
+    read: (limit) => selectDueReservations(db, limit),
+  });
+  reservationsRoute(app, {
+    path: "/v1/admin/points/upcoming-reservations",
+    operationId: "listUpcomingReservations",
+    summary: "List upcoming reservations",
+    description: "Returns the reservations that become due next, the soonest first.",
+    authenticate,
+    read: (limit) => selectUpcomingReservations(db, limit),
+  });
+}
+
+interface ReservationsRoute extends Pick<Deps, "authenticate"> {
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly read: (limit: number) => Promise<Static<typeof ReservationView>[]>;
+}
+
+/** Of all users. */
+function reservationsRoute(app: HttpApp, { path, authenticate, read, ...texts }: ReservationsRoute): void {
   app.get(
-    "/v1/admin/points/late-reservations",
+    path,
     guarded(
       authenticate,
       { staff: "VIEWER" },
       {
-        operationId: "listLateReservations",
-        summary: "List late reservations",
+        ...texts,
         tags: ["Reservations"],
-        description: "Returns the reservations that are due and not granted, the longest due first.",
         querystring: Type.Object({
           limit: Type.Optional(
             Type.Integer({ minimum: 1, maximum: 200, description: "Rows at most; the default is 50." }),
@@ -78,6 +104,6 @@ export function staffRoutes(app: HttpApp, { authenticate, db, adjustPoints }: De
         response: { 200: DueReservations },
       },
     ),
-    async ({ query: { limit = defaultLimit } }) => ({ reservations: await selectDueReservations(db, limit) }),
+    async ({ query: { limit = defaultLimit } }) => ({ reservations: await read(limit) }),
   );
 }

@@ -72,6 +72,17 @@ export async function selectDueReservations(db: Queryable, limit: number): Promi
   return rows.map((row) => omitNulls(row));
 }
 
+/** Due next, the soonest first. */
+export async function selectUpcomingReservations(db: Queryable, limit: number): Promise<ReservationView[]> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select upcoming reservations",
+    text: `select ${columns} from point_reservations r
+            where status = 'PENDING' and execute_at > now() and execute_at < 'infinity' order by execute_at, id limit $1`,
+    values: [limit],
+  });
+  return rows.map((row) => omitNulls(row));
+}
+
 /** The sum of a user's reservations that are not granted yet. It can exceed 2^63 - 1. */
 export async function selectReservedPoints(db: Queryable, userId: string): Promise<bigint> {
   const { rows } = await db.query<{ points: string }>({

@@ -6,10 +6,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, migrate } from "@todoke/kernel/db";
 import { describeError } from "@todoke/kernel/worker";
 import { type Fault, type FaultPlan, faultPlan } from "../faults.ts";
-import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
+import type { Books, Broker, BrokerResult, SendOutcome } from "../index.ts";
 import { notTakenOrNotYet, toFill, toOutcome, toResult } from "../outcomes.ts";
 import { matchOrder, selectFills } from "./store/fills.ts";
-import { cancelOrder, findOrder, insertOrder, listOrders, type Market, selectClock } from "./store/orders.ts";
+import {
+  cancelOrder,
+  findOrder,
+  hasSchema,
+  insertOrder,
+  listOrders,
+  type Market,
+  selectClock,
+} from "./store/orders.ts";
 
 export type { Market } from "./store/orders.ts";
 
@@ -124,20 +132,31 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
       }
     },
 
-    async *list(since, signal): AsyncIterable<BrokerResult> {
-      for (let after = 0n; ; ) {
-        signal.throwIfAborted();
-        const page = await listOrders(db, { since, after, limit: pageMax });
-        for (const { position, ...order } of page) {
-          after = position;
-          if (order.status !== "rejected") yield toResult(order, order.status);
-        }
-        if (page.length < pageMax) return;
-      }
-    },
+    list: (since, signal) => listResults(db, since, signal),
 
     async [Symbol.asyncDispose]() {},
   };
+}
+
+/** The books alone. Without its schema it has taken no order. */
+export const openPaperBooks = (db: Db): Books => ({
+  name: "paper",
+  async *list(since, signal) {
+    if (await hasSchema(db)) yield* listResults(db, since, signal);
+  },
+  async [Symbol.asyncDispose]() {},
+});
+
+async function* listResults(db: Db, since: Date, signal: AbortSignal): AsyncIterable<BrokerResult> {
+  for (let after = 0n; ; ) {
+    signal.throwIfAborted();
+    const page = await listOrders(db, { since, after, limit: pageMax });
+    for (const { position, ...order } of page) {
+      after = position;
+      if (order.status !== "rejected") yield toResult(order, order.status);
+    }
+    if (page.length < pageMax) return;
+  }
 }
 
 const noReply: SendOutcome = { kind: "unknown", code: "BROKER_TIMEOUT", reason: "the broker did not reply" };

@@ -151,3 +151,9 @@ export async function listOrders(db: Db, { since, after, limit }: Page): Promise
   );
   return rows;
 }
+
+/** False before the first start of a sender. */
+export async function hasSchema(db: Db): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(`select to_regclass('paper_broker.orders') is not null as found`);
+  return rows[0]?.found === true;
+}

@@ -5,8 +5,8 @@
  * pass. Tickets expire by timeout or missing heartbeats. A user has one open ticket. Recent opponents are kept apart if the
  * rules say so. Nothing is random: the same tickets give the same result.
  */
-import { formMatches } from "@todoke/matchmaking/forming";
-import { isFifo, type ModeRules, ticketErrors } from "@todoke/matchmaking/rules";
+import { formMatches } from "../forming/index.ts";
+import { isFifo, type ModeRules, ticketErrors } from "../rules/index.ts";
 import type { Arrival } from "./arrivals.ts";
 
 type OpenTicket = Parameters<typeof formMatches>[1][number];

@@ -1,5 +1,5 @@
 /** The results of a simulation in numbers, for the report and for --json. */
-import type { ModeRules } from "@todoke/matchmaking/rules";
+import type { ModeRules } from "../rules/index.ts";
 import type { MadeMatch, Outcome } from "./simulation.ts";
 
 export interface Percentiles {

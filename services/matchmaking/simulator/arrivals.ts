@@ -6,7 +6,7 @@
  * the mode allows parties, two in five tickets are a party of a random size. If the mode requires heartbeats, one in fifty
  * tickets stops sending them within its first half minute.
  */
-import type { ModeRules } from "@todoke/matchmaking/rules";
+import type { ModeRules } from "../rules/index.ts";
 
 type Attributes = Record<string, number | string | readonly string[] | Readonly<Record<string, number>>>;
 
