@@ -4,7 +4,7 @@ import type { Patch } from "./patch.ts";
 export interface Failpoint {
   readonly name: string;
   readonly where: string;
-  /** What has happened and what has not when it is reached. */
+  /** What has happened, and has not, when the process reaches it. */
   readonly meaning: string;
   readonly patches: readonly Patch[];
 }

@@ -18,6 +18,16 @@ export async function insertProcessed(tx: Tx, consumer: string, eventIds: readon
   return new Set(rows.map((row) => row.event_id));
 }
 
+/** Marks events that nobody has processed. Rejects if one of them is marked, which costs less to find out than to ignore. */
+export async function insertNewlyProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<void> {
+  await tx.query({
+    name: "inbox newly processed",
+    text: `insert into processed_events (consumer, event_id)
+           select $1, e.event_id from unnest($2::uuid[]) as e(event_id) order by e.event_id`,
+    values: [consumer, eventIds],
+  });
+}
+
 /** Counts an attempt before it begins. Returns undefined if the event is already processed. */
 export async function countAttempt(db: Db, consumer: string, eventId: string): Promise<number | undefined> {
   const { rows } = await runStatement<{ attempt_count: number }>(db, {
@@ -112,7 +122,7 @@ export const inboxDlqClaims = createClaims<Envelope>({
     c.occurred_at as "occurredAt", c.headers, c.payload`,
 });
 
-/** Events that the consumer fails to process again and again, and redriven ones that nobody takes up. */
+/** Events that the consumer fails to process repeatedly, and redriven ones that no worker claims. */
 export async function readInboxDelays(db: Queryable, consumer: string): Promise<readonly Delays[]> {
   const { rows } = await db.query<Pick<Delays, "failing" | "lastError">>(
     `with failing as materialized (
@@ -134,7 +144,7 @@ export async function readInboxDelays(db: Queryable, consumer: string): Promise<
 /** The table's name, which the topic of a redriver's wake-ups contains. */
 export const inboxDlqTable = inboxDlqClaims.table.table;
 
-/** What a list of dead events adds to the columns of every dead letter. */
+/** The columns that a list of dead events adds to those of every dead letter. */
 export interface DeadEventSummary {
   readonly event_id: string;
   readonly subject: string;

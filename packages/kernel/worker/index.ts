@@ -20,7 +20,7 @@ import type { Wakeups } from "./wakeups.ts";
 export { inAggregateOrder } from "./aggregate-order.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./describe-error.ts";
-export { createDirectWorker, type DirectWorkerOptions } from "./direct.ts";
+export { createDirectWorker, type DirectWorkerOptions, type TransactionalPass } from "./direct.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
 export { type RunBatchesOptions, runBatches } from "./run-batches.ts";
@@ -79,7 +79,7 @@ export interface WorkerOptions<Row extends object> {
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */
   readonly topic?: string;
-  /** Called after each claim that found fewer rows than it asked for: whatever is due is claimed. */
+  /** Called after each claim that found fewer rows than it asked for: all due rows are claimed. */
   readonly onDrained?: () => void;
   /** Called with errors that no caller awaits: failed steps that will be retried, and dead-lettered jobs. */
   readonly onError?: (error: unknown) => void;
