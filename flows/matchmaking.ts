@@ -38,13 +38,20 @@ export type { Step };
 
 export type MatchmakingSetup = Awaited<ReturnType<typeof openMatchmaking>>;
 
-export async function openMatchmaking(store: Store) {
+export const openMatchmaking = (store: Store) =>
+  openMatchmakingOn(store === "redis" ? openRedis : async () => undefined);
+
+/** `openStore` opens a Redis with its data in a folder; without one, tickets are in PostgreSQL. */
+export async function openMatchmakingOn<Redis extends TicketStore>(
+  openStore: (folder: string) => Promise<Redis | undefined>,
+) {
   await using parts = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), "todoke-matchmaking-"));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "rules.yaml"), rules);
   const t = parts.use(await testDatabase({ sets: [] }));
-  const redis = store === "redis" ? parts.use(await openRedis(join(folder, "redis"))) : undefined;
+  const redis = await openStore(join(folder, "redis"));
+  parts.use(redis);
   const env = {
     ...settingsFor(t.url),
     EVENT_BUS_URL: t.url,
@@ -138,6 +145,50 @@ export async function openMatchmaking(store: Store) {
   };
 }
 
+/** A Redis, and what is in its queues. */
+export interface TicketStore extends QueueReads, AsyncDisposable {
+  /** As services get it. */
+  readonly url: string;
+}
+
+export type RedisOperator = Awaited<ReturnType<typeof operatorClient>>;
+
+export type QueueReads = ReturnType<typeof readQueues>;
+
+/** Reads with a client of the primary. */
+export function readQueues(withOperator: <T>(read: (operator: RedisOperator) => Promise<T>) => Promise<T>) {
+  const key = (mode: string, name: string) => `mm:{${mode}}:${name}`;
+  return {
+    unrecorded: (): Promise<number> =>
+      withOperator(async (operator) => {
+        const lengths = await Promise.all(modes.map((mode) => operator.xLen(key(mode, "ends"))));
+        return lengths.reduce((sum, length) => sum + length, 0);
+      }),
+    /** Ends that a recorder has claimed and not acked. */
+    claimedEnds: (): Promise<readonly string[]> =>
+      withOperator(async (operator) => {
+        const pending = modes.map(async (mode) => {
+          const entries = await operator.xPendingRange(key(mode, "ends"), "recorder", "-", "+", 1_000).catch(() => []);
+          return entries.map(({ id }) => `${mode} ${id}`);
+        });
+        return (await Promise.all(pending)).flat();
+      }),
+    queuedTickets: () =>
+      withOperator(async (operator) => {
+        const found = await Promise.all(
+          modes.map(async (mode) => {
+            const ids = await operator.zRange(key(mode, "queue"), 0, -1);
+            return ids.length > 0 ? operator.hmGet(key(mode, "tickets"), ids) : [];
+          }),
+        );
+        return found.flat().map((record) => {
+          const { id, user } = JSON.parse(record ?? "null");
+          return { ticketId: id as string, user: user as string };
+        });
+      }),
+  };
+}
+
 /** A Redis that can be restarted with its data, with older data, or empty. */
 async function openRedis(folder: string) {
   await using parts = new AsyncDisposableStack();
@@ -145,7 +196,6 @@ async function openRedis(folder: string) {
   const engine = parts.use(await startEngine("redis", { dir }));
   const operator = await operatorClient(engine.url);
   parts.defer(() => operator.destroy());
-  const key = (mode: string, name: string) => `mm:{${mode}}:${name}`;
 
   async function restart(whileStopped: () => void = () => {}): Promise<void> {
     await engine.kill();
@@ -175,30 +225,7 @@ async function openRedis(folder: string) {
         cpSync(snapshotDir, dir, { recursive: true });
         rmSync(snapshotDir, { recursive: true });
       }),
-    async unrecorded(): Promise<number> {
-      const lengths = await Promise.all(modes.map((mode) => operator.xLen(key(mode, "ends"))));
-      return lengths.reduce((sum, length) => sum + length, 0);
-    },
-    /** Ends that a recorder has claimed and not acked. */
-    async claimedEnds(): Promise<readonly string[]> {
-      const pending = modes.map(async (mode) => {
-        const entries = await operator.xPendingRange(key(mode, "ends"), "recorder", "-", "+", 1_000).catch(() => []);
-        return entries.map(({ id }) => `${mode} ${id}`);
-      });
-      return (await Promise.all(pending)).flat();
-    },
-    async queuedTickets() {
-      const found = await Promise.all(
-        modes.map(async (mode) => {
-          const ids = await operator.zRange(key(mode, "queue"), 0, -1);
-          return ids.length > 0 ? operator.hmGet(key(mode, "tickets"), ids) : [];
-        }),
-      );
-      return found.flat().map((record) => {
-        const { id, user } = JSON.parse(record ?? "null");
-        return { ticketId: id as string, user: user as string };
-      });
-    },
+    ...readQueues((read) => read(operator)),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

@@ -13,10 +13,12 @@ import { prometheus } from "./interop/prometheus.ts";
 import { schemathesis } from "./interop/schemathesis.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 
-const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes, clusters };
+const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes, ...clusters };
 
 const names = process.argv.slice(2);
-const unknown = names.filter((name) => !(name in peers));
+/** `clusters` is each of the clusters. */
+const isNamed = (peer: string, name: string) => peer === name || peer.startsWith(`${name}-`);
+const unknown = names.filter((name) => !Object.keys(peers).some((peer) => isNamed(peer, name)));
 if (unknown.length > 0) {
   console.error(`There is no ${unknown.join(", ")}. Choose from: ${Object.keys(peers).join(", ")}.`);
   process.exit(2);
@@ -41,7 +43,7 @@ async function runPeer(name: string, peer: Peer): Promise<Result> {
 
 const results: Result[] = [];
 for (const [name, peer] of Object.entries(peers)) {
-  if (signal.aborted || (names.length > 0 && !names.includes(name))) continue;
+  if (signal.aborted || (names.length > 0 && !names.some((each) => isNamed(name, each)))) continue;
   results.push(await runPeer(name, peer));
 }
 const total = sum(results);

@@ -23,6 +23,13 @@ export interface Engine extends AsyncDisposable {
   start(): Promise<void>;
 }
 
+/** Another host that this machine has, such as a network namespace. */
+export interface EngineHost {
+  readonly address: string;
+  /** What runs a program there: ["nsenter", "--net=/proc/4711/ns/net"]. */
+  readonly enter: readonly string[];
+}
+
 export interface EngineOptions {
   /** Folder of its data. Default: a temporary folder, removed with the engine. */
   readonly dir?: string;
@@ -30,6 +37,8 @@ export interface EngineOptions {
   readonly temporaryIn?: string;
   /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number;
+  /** Where it runs and listens. Default: here, at 127.0.0.1. Only NATS can be elsewhere. */
+  readonly host?: EngineHost;
   /** The server's own settings: `{ fsync: "off" }`, `{ max_payload: "2MB" }`. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Called with every line that the server prints. */
@@ -62,6 +71,7 @@ export interface ServerInfo {
 export interface EngineSetup {
   readonly binary: EngineBinary;
   readonly dataFolder: string;
+  readonly host?: EngineHost | undefined;
   /** Whether `dataFolder` is removed with the engine. If so, the server need not stop in an orderly way. */
   readonly temporary: boolean;
   readonly settings: Readonly<Record<string, string>>;

@@ -25,7 +25,8 @@ import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
 import { sentinel, type WatchedPrimary } from "./sentinel.ts";
 
-export { type Engine, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
+export { canInstallWithApt, installWithApt } from "./apt.ts";
+export { type Engine, type EngineHost, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
 export { findExecutable } from "./find-binary.ts";
 export { isPortFree } from "./ports.ts";
 export { exchange } from "./tcp-exchange.ts";

@@ -13,15 +13,17 @@ export const nats: EngineDriver = {
 
   findBinary: () => findOnPath("nats", ["nats-server"]),
 
-  async prepare({ binary, dataFolder, temporary, settings, supervisor }) {
+  async prepare({ binary, dataFolder, temporary, settings, supervisor, host }) {
+    const address = host?.address ?? "127.0.0.1";
+    const [file = "", ...args] = [...(host?.enter ?? []), binary.file, "-c"];
     const node = `todoke-${randomBytes(6).toString("hex")}`;
     const configFile = join(supervisor.folder, "nats.conf");
     return async (port) => {
-      await writeFile(configFile, formatConfig({ port, node, dataFolder, settings }));
+      await writeFile(configFile, formatConfig({ address, port, node, dataFolder, settings }));
       return {
-        url: `nats://127.0.0.1:${port}`,
+        url: `nats://${address}:${port}`,
         node,
-        commands: [{ file: binary.file, args: ["-c", configFile], stopSignal: temporary ? "SIGKILL" : "SIGTERM" }],
+        commands: [{ file, args: [...args, configFile], stopSignal: temporary ? "SIGKILL" : "SIGTERM" }],
       };
     };
   },
@@ -31,6 +33,7 @@ export const nats: EngineDriver = {
 };
 
 interface Config {
+  readonly address: string;
   readonly port: number;
   readonly node: string;
   readonly dataFolder: string;
@@ -38,11 +41,11 @@ interface Config {
 }
 
 /** A setting such as "jetstream.max_file_store" goes into the jetstream block, any other to the top level. */
-function formatConfig({ port, node, dataFolder, settings }: Config): string {
+function formatConfig({ address, port, node, dataFolder, settings }: Config): string {
   const jetStreamSettings = Object.entries(settings).filter(([key]) => key.startsWith("jetstream."));
   const topLevelSettings = Object.entries(settings).filter(([key]) => !key.startsWith("jetstream."));
   return [
-    `host: "127.0.0.1"`,
+    `host: "${address}"`,
     `port: ${port}`,
     `server_name: ${JSON.stringify(node)}`,
     ...topLevelSettings.map(([key, value]) => `${key}: ${value}`),

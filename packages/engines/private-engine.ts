@@ -39,13 +39,15 @@ export async function startPrivateEngine(
   binary: EngineBinary,
   options: EngineOptions,
 ): Promise<Engine> {
+  const { host } = options;
+  if (host && driver.name !== "nats") throw new Error(`${driver.name} can only be started on this host`);
   const supervisor = await startSupervisor(driver.name, { log: options.log, parentFolder: options.temporaryIn });
   try {
     const temporary = options.dir === undefined;
     const dataFolder = temporary ? join(supervisor.folder, "data") : resolve(options.dir);
     await mkdir(dataFolder, { recursive: true });
     const { settings = {} } = options;
-    const launch = await driver.prepare({ binary, dataFolder, temporary, settings, supervisor });
+    const launch = await driver.prepare({ binary, dataFolder, temporary, settings, supervisor, host });
     const server = new ServerProcesses(driver, supervisor);
     const { port, url, info } = await startOnFreePort(server, launch, options.port);
     return {

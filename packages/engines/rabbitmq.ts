@@ -11,6 +11,12 @@ import { findFreePort } from "./ports.ts";
 import type { Command } from "./supervisor-process.ts";
 import { addressOf, exchange } from "./tcp-exchange.ts";
 
+/**
+ * Settings of this form are variables of the environment: a node of a cluster has a name (`env.RABBITMQ_NODENAME`), and shares the port
+ * mapper (`env.ERL_EPMD_PORT`), which is then not started here, and the cookie.
+ */
+const envPrefix = "env.";
+
 /** The server itself. On PATH Debian has a wrapper that only root and the user rabbitmq can run. */
 const debianServer = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
@@ -32,14 +38,16 @@ export const rabbitmq: EngineDriver = {
   async prepare(setup) {
     // The data is bound to the node name, so the name is derived from the data folder.
     const node = `todoke-${createHash("sha256").update(setup.dataFolder).digest("hex").slice(0, 12)}`;
+    const given = givenEnvironment(setup.settings);
     return async (port) => {
       const epmdPort = await findFreePort();
       await writeConfig(setup, port);
-      const env = await buildEnvironment({ setup, node, epmdPort });
+      const env = { ...(await buildEnvironment({ setup, node, epmdPort })), ...given };
       return {
         url: `amqp://guest:guest@127.0.0.1:${port}`,
-        node,
-        commands: [epmdCommand(epmdPort), serverCommand(setup, env)],
+        // The nodes of a cluster report its name, not theirs.
+        ...(!("RABBITMQ_NODENAME" in given) && { node }),
+        commands: [...("ERL_EPMD_PORT" in given ? [] : [epmdCommand(epmdPort)]), serverCommand(setup, env)],
       };
     };
   },
@@ -66,11 +74,20 @@ function serverCommand({ binary, temporary }: EngineSetup, env: Record<string, s
 
 async function writeConfig({ supervisor, settings }: EngineSetup, port: number): Promise<void> {
   const all = { "listeners.tcp.1": `127.0.0.1:${port}`, "log.console": "true", "log.file": "false", ...settings };
-  const text = Object.entries(all).map(([key, value]) => `${key} = ${value}\n`);
+  const text = Object.entries(all)
+    .filter(([key]) => !key.startsWith(envPrefix))
+    .map(([key, value]) => `${key} = ${value}\n`);
   await writeFile(join(supervisor.folder, "rabbitmq.conf"), text);
   await writeFile(join(supervisor.folder, "rabbitmq-env.conf"), ""); // replaces the one of the machine
   await writeFile(join(supervisor.folder, "enabled_plugins"), "[].\n");
 }
+
+const givenEnvironment = (settings: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .filter(([key]) => key.startsWith(envPrefix))
+      .map(([key, value]) => [key.slice(envPrefix.length), value]),
+  );
 
 async function buildEnvironment(of: {
   setup: EngineSetup;

@@ -37,6 +37,12 @@ const reconnectBackoff = { baseMs: 20, capMs: 1_000 };
 /** Error replies of a server that cannot serve us now. Any other error reply is a bug of ours. */
 const temporaryErrors = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS) /;
 
+/**
+ * Error replies of a server that may have been replaced: one that was demoted keeps its connections for a moment; one that lost its replicas
+ * may be cut off from the Sentinels too, which have promoted another one.
+ */
+const replacedErrors = /^(READONLY|NOREPLICAS) /;
+
 type Client = ReturnType<typeof createClient>;
 
 /** A connection, or the search for its address. */
@@ -134,8 +140,7 @@ export function connectRedis({ url: text, onError, requestTimeoutMs = 2_000 }: R
       return await Promise.race([send(attempt.client), timeout.promise]);
     } catch (error) {
       if (error instanceof ErrorReply && !temporaryErrors.test(error.message)) throw error;
-      // A primary that was demoted keeps its connections for a moment.
-      if (url.sentinel && error instanceof ErrorReply && error.message.startsWith("READONLY")) replace(attempt);
+      if (url.sentinel && error instanceof ErrorReply && replacedErrors.test(error.message)) replace(attempt);
       throw new RedisUnavailable("Redis is unavailable", { cause: error });
     } finally {
       clearTimeout(timer);

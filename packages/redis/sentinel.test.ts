@@ -133,6 +133,24 @@ test("a server that the Sentinels name is used only while it is the primary", as
   expect(await firstResponse(connection, "a")).toEqual([String(portOf(one)), "a"]);
 });
 
+/** The ids of the connections that ran a script last. */
+async function scriptClients(engine: Engine): Promise<readonly string[]> {
+  const list = String(await command(engine.url, ["CLIENT", "LIST"]));
+  return list.split("\n").flatMap((line) => /^id=(\d+).* cmd=eval/.exec(line)?.[1] ?? []);
+}
+
+test("after a server has too few replicas for a write, the Sentinels are asked again", async () => {
+  const errors: unknown[] = [];
+  await using connection = connect(sentinelUrl("main"), errors);
+  await run(connection, "a");
+  const before = await scriptClients(one);
+  await command(one.url, ["CONFIG", "SET", "min-replicas-to-write", "9"]);
+  expect(await run(connection, "b").catch((error) => error)).toBeInstanceOf(RedisUnavailable);
+  await command(one.url, ["CONFIG", "SET", "min-replicas-to-write", "0"]);
+  expect(await firstResponse(connection, "c")).toEqual([String(portOf(one)), "c"]);
+  expect(new Set(await scriptClients(one)).isDisjointFrom(new Set(before))).toBe(true);
+});
+
 test("the error names every Sentinel and why it does not know the primary, without a password", async () => {
   const errors: unknown[] = [];
   await using connection = connect(sentinelUrl("other"), errors);

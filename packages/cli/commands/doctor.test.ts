@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { createServer as createTcpServer } from "node:net";
-import { type EngineName, startEngine } from "@todoke/engines";
+import { type EngineName, startEngine, startSentinel } from "@todoke/engines";
 import { formatSigningKey, formatVerifyingKey, newSigningKey, type SigningKey, toVerifyingKey } from "@todoke/http";
 import { openDb } from "@todoke/kernel/db";
 import { freePort } from "@todoke/kernel/testing";
@@ -97,7 +97,8 @@ test("a wrong password, a missing database and an unavailable server are differe
 
 test("a database that can lose commits is a fault, with the statement that fixes it", async () => {
   await using shell = openShell();
-  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+  const lossy = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+  const settings = { ...lossy, synchronous_standby_names: "two" };
   await using careless = await startEngine("postgres", { settings });
   const { of } = await runDoctor(shell, { DATABASE_URL: careless.url });
   const faults = of("database").filter((finding) => finding.level === "fault");
@@ -105,8 +106,25 @@ test("a database that can lose commits is a fault, with the statement that fixes
     "fsync is off: a power cut can lose committed data",
     "full_page_writes is off: a power cut can lose committed data",
     "synchronous_commit is off: a power cut can lose committed data",
+    "commits wait for a standby (synchronous_standby_names is two), and none is connected",
   ]);
   expect(faults[0]?.todo).toContain("alter system set fsync = on");
+  const local = await runDoctor(shell, { DATABASE_URL: `${careless.url}?options=-c%20synchronous_commit%3Dlocal` });
+  expect(local.of("database").map(({ says }) => says)).toContain(
+    "synchronous_commit is local: commits do not wait for the standbys in synchronous_standby_names",
+  );
+});
+
+test("several servers of which none waits for another are a warning", async () => {
+  await using shell = openShell();
+  const port = await freePort();
+  const several = postgres.url.replace("@", `@127.0.0.1:${port},`);
+  const { of, healthy } = await runDoctor(shell, { DATABASE_URL: several });
+  expect(healthy).toBe(true);
+  expect(of("database").slice(1)).toMatchObject([
+    { level: "warning", says: "no commit waits for a standby: a promoted standby may lack answered commands" },
+    { level: "warning", says: expect.stringMatching(`^127\\.0\\.0\\.1:${port} cannot be used: .*ECONNREFUSED`) },
+  ]);
 });
 
 test("missing privileges, missing migrations and too few connections are found", async () => {
@@ -202,6 +220,19 @@ test.skipIf(!careless)("a Redis that can lose data is a warning; a wrong passwor
   url.password = "wrong";
   const refused = await runDoctor(shell, { REDIS_URL: url.href });
   expect(refused.of("Redis")).toMatchObject([{ level: "fault", says: expect.stringContaining("WRONGPASS") }]);
+});
+
+test.skipIf(!redis)("a Redis behind Sentinels that writes without a replica is a warning", async () => {
+  await using shell = openShell();
+  const { username, password } = new URL((redis?.url ?? "").replace("//:", "//default:"));
+  await using sentinel = await startSentinel({ name: "main", url: redis?.url.replace("//:", "//default:") ?? "" });
+  const { host, password: sentinelPassword } = new URL(sentinel.url);
+  const url = `redis://${username}:${password}@${host}/0?sentinel=main&sentinel_password=${sentinelPassword}`;
+  const { of } = await runDoctor(shell, { REDIS_URL: url });
+  expect(of("Redis")).toMatchObject([
+    { level: "ok" },
+    { level: "warning", says: expect.stringMatching(/^min-replicas-to-write is 0: a primary that is cut off goes on/) },
+  ]);
 });
 
 test.skipIf(!redis)("a Redis that hides its settings is a warning", async () => {

@@ -4,6 +4,7 @@ import { parseServerUrl } from "@todoke/kernel/server-url";
 import { formatError } from "../errors.ts";
 import { redactUrl } from "../settings.ts";
 import { type Finding, type Findings, findingsFor, unreachableRemedy } from "./finding.ts";
+import { checkServers, checkStandbys } from "./standbys.ts";
 
 export interface DatabaseCheck {
   readonly name: string;
@@ -25,6 +26,8 @@ export async function checkDatabase(check: DatabaseCheck): Promise<Finding[]> {
     return [
       findings.ok(`PostgreSQL ${facts.version} at ${redactUrl(check.url)}`),
       ...checkSettings(facts, findings, check.services),
+      ...checkStandbys(check.url, facts, findings),
+      ...(await checkServers(check, findings)),
       ...checkPooler(check.url, check.variable, facts, findings),
       ...(await checkIdleTransactions(db, findings, check.idleMsMax ?? 5 * 60_000)),
     ];
@@ -37,12 +40,18 @@ export async function checkDatabase(check: DatabaseCheck): Promise<Finding[]> {
   }
 }
 
-interface ServerFacts {
+export interface ServerFacts {
   readonly version: string;
   readonly major: number;
   readonly fsync: string;
   readonly synchronousCommit: string;
   readonly fullPageWrites: string;
+  /** `synchronous_standby_names`; empty if no commit waits for a standby. */
+  readonly waitsFor: string;
+  /** Number of connected standbys that a commit waits for. */
+  readonly synchronousStandbys: number;
+  /** Whether this role sees which standbys are synchronous. */
+  readonly seesStandbys: boolean;
   readonly encoding: string;
   readonly readOnly: boolean;
   readonly mayCreate: boolean;
@@ -63,6 +72,9 @@ async function readServer(db: Db): Promise<ServerFacts> {
             current_setting('fsync') as fsync,
             current_setting('synchronous_commit') as "synchronousCommit",
             current_setting('full_page_writes') as "fullPageWrites",
+            current_setting('synchronous_standby_names') as "waitsFor",
+            (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as "synchronousStandbys",
+            pg_has_role('pg_read_all_stats', 'USAGE') as "seesStandbys",
             current_setting('server_encoding') as encoding,
             pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool as "readOnly",
             has_database_privilege(current_database(), 'CREATE') as "mayCreate",

@@ -17,7 +17,7 @@ export async function checkRedis(variable: string, given: string | undefined): P
   }
   try {
     const server = await readServer(parseRedisUrl(given));
-    return [ok(`${server.version ?? "Redis"} at ${redactUrl(given)}`), ...checkSettings(server)];
+    return [ok(`${server.version ?? "Redis"} at ${redactUrl(given)}`), ...checkSettings(server, parseRedisUrl(given))];
   } catch (cause) {
     const error = explainConnectionError(cause, "Redis", given);
     const todo = unreachableRemedy(error, variable) ?? `Start it, or correct ${variable}.`;
@@ -25,7 +25,7 @@ export async function checkRedis(variable: string, given: string | undefined): P
   }
 }
 
-function checkSettings({ appendOnly, policy, error }: RedisServer): Finding[] {
+function checkSettings({ appendOnly, policy, replicasMin, error }: RedisServer, { sentinel }: RedisUrl): Finding[] {
   const { warning } = findingsFor("Redis");
   if (appendOnly === undefined || policy === undefined) {
     const todo = "Check yourself that appendonly is yes and maxmemory-policy is noeviction.";
@@ -39,6 +39,10 @@ function checkSettings({ appendOnly, policy, error }: RedisServer): Finding[] {
     const says = `maxmemory-policy is ${policy}: when memory is full, sessions and tickets are dropped`;
     findings.push(warning(says, "Set `maxmemory-policy noeviction`."));
   }
+  if (sentinel && replicasMin === "0") {
+    const says = "min-replicas-to-write is 0: a primary that is cut off goes on to accept what a failover discards";
+    findings.push(warning(says, "Set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on every server."));
+  }
   return findings;
 }
 
@@ -46,6 +50,8 @@ interface RedisServer {
   readonly version: string | undefined;
   readonly appendOnly: string | undefined;
   readonly policy: string | undefined;
+  /** How many replicas must be connected for a write. */
+  readonly replicasMin: string | undefined;
   /** The error reply to INFO or CONFIG, if there is one. */
   readonly error: string | undefined;
 }
@@ -59,6 +65,7 @@ async function readServer(url: RedisUrl): Promise<RedisServer> {
     ["INFO", "server"],
     ["CONFIG", "GET", "appendonly"],
     ["CONFIG", "GET", "maxmemory-policy"],
+    ["CONFIG", "GET", "min-replicas-to-write"],
     ["PING", "done"],
   ];
   const request = commands.map(encodeCommand).join("");
@@ -79,6 +86,7 @@ function parseReplies(received: Buffer): RedisServer | undefined {
     version: /redis_version:(\S+)/.exec(text)?.[1],
     appendOnly: setting("appendonly"),
     policy: setting("maxmemory-policy"),
+    replicasMin: setting("min-replicas-to-write"),
     error: /^-(.*)\r$/m.exec(text)?.[1],
   };
 }

@@ -3,9 +3,10 @@
  * what is wrong with a certificate, and PgBouncer in transaction mode.
  */
 import pg from "pg";
-import { explainConnectionError, ServerUnreachable } from "../server-url/index.ts";
+import { explainConnectionError } from "../server-url/index.ts";
 import { parseDatabaseUrl } from "./database-url.ts";
 import { getSqlState } from "./errors.ts";
+import { findPrimary } from "./find-primary.ts";
 
 /** A class that a pool can create connections from. */
 export type ClientClass = new (config: pg.ClientConfig) => pg.Client;
@@ -17,7 +18,7 @@ export type ClientClass = new (config: pg.ClientConfig) => pg.Client;
 export function clientClass(url: string, pooledSettings: readonly string[] = []): ClientClass {
   const { servers, isPooled } = parseDatabaseUrl(url);
   const [only = ""] = servers;
-  const findPrimary = servers.length > 1 ? sharedWhileRunning(() => searchPrimary(servers)) : async () => ({});
+  const findServer = servers.length > 1 ? sharedWhileRunning(() => findPrimary(servers)) : async () => ({});
   const start = ["begin", ...pooledSettings.map(setLocal)].join("; ");
 
   class Connection extends pg.Client {
@@ -25,6 +26,9 @@ export function clientClass(url: string, pooledSettings: readonly string[] = [])
       super({ ...config, connectionString: only });
       // An error may arrive before the pool listens. The next statement rejects with it.
       this.on("error", () => {});
+      this.on("notice", (notice) => {
+        if ("routine" in notice && notice.routine === replicationWait) unreplicated.add(this);
+      });
     }
 
     override connect(...args: unknown[]): never {
@@ -33,7 +37,7 @@ export function clientClass(url: string, pooledSettings: readonly string[] = [])
 
     async #open(): Promise<this> {
       try {
-        Object.assign(this, await findPrimary()); // The same user, database and TLS, at its address.
+        Object.assign(this, await findServer()); // The same user, database and TLS, at its address.
         await super.connect();
         return this;
       } catch (error) {
@@ -75,6 +79,17 @@ export function clientClass(url: string, pooledSettings: readonly string[] = [])
   return isPooled ? PooledConnection : Connection;
 }
 
+/** The function of PostgreSQL in which a commit waits for its standby. Texts are translated; this name is not. */
+const replicationWait = "SyncRepWaitForLSN";
+
+const unreplicated = new WeakSet<object>();
+
+/**
+ * Whether PostgreSQL answered a commit of this connection although the standby had not confirmed it, because somebody cancelled the
+ * wait (`pg_cancel_backend`). The answer is like any other; only a notice tells.
+ */
+export const isUnreplicated = (client: object): boolean => unreplicated.has(client);
+
 /** "search_path=app" */
 function setLocal(setting: string): string {
   const [name = "", ...value] = setting.split("=");
@@ -102,42 +117,4 @@ function sharedWhileRunning<T>(run: () => Promise<T>): () => Promise<T> {
     });
     return running;
   };
-}
-
-/** Less than a pool waits for a connection, so that an unreachable server does not use up the time of the others. */
-const searchTimeoutMs = 3_000;
-
-type Address = Pick<pg.Client, "host" | "port">;
-
-/** Asks all servers at once: one that does not respond delays nobody. */
-async function searchPrimary(servers: readonly string[]): Promise<Address> {
-  try {
-    return await Promise.any(servers.map(checkPrimary));
-  } catch (error) {
-    const reasons = error instanceof AggregateError ? error.errors.map((each) => each.message) : [String(error)];
-    throw new ServerUnreachable(`no server of the list accepts writes: ${reasons.join("; ")}`, { cause: error });
-  }
-}
-
-async function checkPrimary(server: string): Promise<Address> {
-  const client = new pg.Client({
-    connectionString: server,
-    application_name: "todoke search for the primary",
-    connectionTimeoutMillis: searchTimeoutMs,
-    query_timeout: searchTimeoutMs,
-  });
-  client.on("error", () => {}); // connect() or query() rejects with it.
-  try {
-    await client.connect();
-    const { rows } = await client.query(
-      `select pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool as "isReadOnly"`,
-    );
-    if (rows[0]?.isReadOnly) throw new Error("it is a standby");
-    return { host: client.host, port: client.port };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new Error(`${client.host}:${client.port}: ${message}`, { cause: error });
-  } finally {
-    client.end().catch(() => {});
-  }
 }

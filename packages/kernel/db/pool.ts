@@ -2,6 +2,7 @@
 import pg from "pg";
 import { type ClientClass, clientClass } from "./client.ts";
 import { parseDatabaseUrl } from "./database-url.ts";
+import { followPrimary } from "./follow-primary.ts";
 
 /** Any node-postgres pool works; `openDb` opens one with the settings that the kernel is tested with. */
 export type Db = pg.Pool;
@@ -39,7 +40,7 @@ export const idempotencySetting = "todoke.idempotency_ms";
 
 /** Opens a pool. Close it with `db.end()`. */
 export function openDb(options: DbOptions): Db {
-  const { isPooled, settings } = parseDatabaseUrl(options.url);
+  const { servers, isPooled, settings } = parseDatabaseUrl(options.url);
   const timeouts = timeoutSettings(options);
   const own = ownSettings(options);
   const pooledSettings = [...toList(timeouts), ...scanSettings, ...settingsIn(settings), ...own];
@@ -61,6 +62,7 @@ export function openDb(options: DbOptions): Db {
   });
   // Without a listener, losing an idle connection would end the process.
   pool.on("error", (error) => options.onConnectionError?.(error));
+  if (servers.length > 1) followPrimary(pool, servers);
   return pool;
 }
 

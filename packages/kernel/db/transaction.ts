@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { backoffMs } from "../worker/backoff.ts";
+import { isUnreplicated } from "./client.ts";
 import { CommitUnknown, getSqlState, isRolledBack, isSerializationFailure, isUnavailable } from "./errors.ts";
 import { acquireClient, type Db, releaseClient } from "./pool.ts";
 
@@ -58,11 +59,14 @@ async function commit(tx: Tx): Promise<void> {
   const result = await tx.query("commit").catch((error) => {
     throw isRolledBack(error) ? error : new CommitUnknown(error);
   });
+  if (isUnreplicated(tx)) throw new CommitUnknown(notReplicated());
   // PostgreSQL replies to COMMIT in a failed transaction with ROLLBACK and without an error.
   if (result.command !== "COMMIT") {
     throw new Error("the transaction was rolled back: a statement in it failed and its error was swallowed");
   }
 }
+
+const notReplicated = () => new Error("the standby did not confirm the commit: the wait for it was cancelled");
 
 async function rollBack(tx: Tx): Promise<boolean> {
   return tx.query("rollback").then(
@@ -93,9 +97,12 @@ export async function runStatement<Row extends pg.QueryResultRow>(
     const client = await acquireClient(db); // If this fails, nothing was sent.
     let broken = false;
     try {
-      return await client.query<Row>(query);
+      const result = await client.query<Row>(query);
+      if (isUnreplicated(client)) throw notReplicated();
+      return result;
     } catch (error) {
-      broken = getSqlState(error) === undefined;
+      // A server that was just demoted would reject every later statement too.
+      broken = getSqlState(error) === undefined || isUnavailable(error);
       throw isRolledBack(error) ? error : new CommitUnknown(error);
     } finally {
       releaseClient(client, broken);
