@@ -10,11 +10,13 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 function listPackages(): Package[] {
-  return globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root }).map((file) => {
-    const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
-    const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
-    return { name, folder: dirname(file), exports: faces };
-  });
+  return globSync(["{packages,services,examples}/*/package.json", "console/package.json"], { cwd: root }).map(
+    (file) => {
+      const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
+      const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
+      return { name, folder: dirname(file), exports: faces };
+    },
+  );
 }
 
 function listSources(): SourceFile[] {

@@ -65,6 +65,7 @@ async function main(): Promise<void> {
 async function staticChecks(): Promise<void> {
   await step("types", () => check(["tsc"], signal));
   await step("types of the console", () => check(["tsc", "-p", "console"], signal));
+  await step("types of the demo's page", () => check(["tsc", "-p", "examples/arena-shop/page"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip", "--cache"], signal));
 }

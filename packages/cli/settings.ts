@@ -39,6 +39,9 @@ export const getPostgresPort = (env: Env): Port =>
 export const getProviderPort = (env: Env): Port =>
   port(env, { of: "OpenID provider", variable: "OIDC_PROVIDER_PORT", defaultPort: 8089 });
 
+/** Port of the site of `todoke demo`. */
+export const getDemoPort = (env: Env): Port => port(env, { of: "demo", variable: "DEMO_PORT", defaultPort: 8087 });
+
 /** The port of the service, and the port of its ops listener. */
 export function getServicePorts(entry: ServiceEntry, env: Env): readonly [Port, Port] {
   const own = port(env, { of: entry.name, variable: variable(entry.name, "PORT"), defaultPort: entry.port });

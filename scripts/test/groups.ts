@@ -74,7 +74,7 @@ function resolve(from: string, name: string, workspaces: ReadonlyMap<string, str
 /** What our packages export, by the name that others import. */
 function readWorkspaces(): ReadonlyMap<string, string> {
   const exported = new Map<string, string>();
-  for (const file of globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root })) {
+  for (const file of globSync(["{packages,services,examples}/*/package.json", "console/package.json"], { cwd: root })) {
     const { name, exports = {} }: { name: string; exports?: Record<string, string> } = JSON.parse(
       readFileSync(join(root, file), "utf8"),
     );
