@@ -19,7 +19,7 @@ const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 const switchers: AccessRule = { key: "orders:write", staff: "OPERATOR" };
 
-/** What every service has for staff, below a path. */
+/** The routes that every service has for staff, below a path. */
 const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`GET ${path}/dead-letters/groups`]: viewers,
   [`GET ${path}/dead-letters/{table}`]: viewers,

@@ -315,7 +315,7 @@ async function runGateway({
   await call("logOut", me);
 }
 
-/** What an operator reads in the console. */
+/** Requests of the console. */
 async function runStaff({
   call,
   player,

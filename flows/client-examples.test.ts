@@ -40,7 +40,7 @@ function run(name: string, env: Record<string, string>, ...args: readonly string
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (text) => (output += text));
   const ended = once(child, "close").then(([code]) => ({ code, output }));
-  /** What follows `text` in the line that has it. */
+  /** Returns the rest of the line that begins with `text`. */
   async function untilPrinted(text: string): Promise<string> {
     const find = () =>
       output
@@ -220,7 +220,7 @@ test("the arena shop, killed before and after each of its calls: paid once, gran
     await expect(arena.post(`${shop.url}/shop/purchases`, player, sword)).rejects.toThrow("fetch failed");
     expect((await arena.read(player)).states).not.toContain("GRANTED");
 
-    shop = await arena.startShop(); // It continues by itself.
+    shop = await arena.startShop(); // It continues without a further request.
     await arena.untilState(player, "GRANTED");
     expect([path, when, await arena.read(player)]).toEqual([path, when, bought]);
     // The dead shop's request arrives now, and the player sends the purchase again.

@@ -144,7 +144,7 @@ inBrowser("two operators redrive the same dead letter, and it is redriven once",
   running.receiver.repair();
   for (const page of [first, second]) await confirm(page, "both at once", "Redrive");
   await first.locator(".toasts", { hasText: "1 redriven." }).waitFor();
-  await second.locator(".toasts", { hasText: "0 redriven. 1 were not dead any more." }).waitFor();
+  await second.locator(".toasts", { hasText: "0 redriven. 1 were no longer dead." }).waitFor();
   running.receiver.breakAgain();
 });
 
@@ -430,6 +430,11 @@ inBrowser("the keyboard is enough: palette, pages, rows and selection", async ()
   await page.locator("h1", { hasText: "Audit log" }).waitFor();
 });
 
+interface FirstRows {
+  readonly dead_letters?: readonly { readonly id: string }[];
+  readonly batches?: readonly { readonly batch_id: string }[];
+}
+
 inBrowser("a viewer simulates the rules of a mode: a chart, and a table that says the same", async () => {
   const page = pageOf("vera");
   await open(page, "/matchmaking");
@@ -525,11 +530,6 @@ inBrowser("every kind of ID that an operator may have leads to what happened", a
   }
 });
 
-interface FirstRows {
-  readonly dead_letters?: readonly { readonly id: string }[];
-  readonly batches?: readonly { readonly batch_id: string }[];
-}
-
 /** Every page, and the name of its picture. */
 async function pages(page: Page) {
   const first = async (rest: string) =>
@@ -584,9 +584,9 @@ inBrowser.each([
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`,
       )) as AxeResults;
       found.push(...faults.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0]?.html}`));
+      await page.locator("button.live.is-live").waitFor();
       // A chart comes with a chunk of its own.
       if (path.includes("players=")) await page.locator(".chart canvas").nth(1).waitFor();
-      await page.locator("button.live.is-live").waitFor();
       if (process.env.TODOKE_CONSOLE_PICTURES && language === "en-GB")
         await page.screenshot({ path: `${pictures}${name}.png`, fullPage: name === "matchmaking" });
       await page.setViewportSize({ width: 360, height: 740 });

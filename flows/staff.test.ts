@@ -1,4 +1,4 @@
-/** What staff does through the gateway, in each role: the effect, its record, and the refusals. */
+/** Acts of staff through the gateway, in each role: the effect, its record, and the refusals. */
 import { randomUUID } from "node:crypto";
 import { hashApiKey } from "@todoke/http";
 import { fixedId, until } from "@todoke/kernel/testing";

@@ -29,8 +29,8 @@ if (!DATABASE_URL) throw new Error("DATABASE_URL is not set. Set it to the URL o
 
 const session = { gateway, cookieName };
 const bodyMax = 10_000;
-const resumeEveryMs = 10_000;
-/** Longer than a call with all its attempts, so that a purchase is seldom continued while it is under way. */
+const resumeIntervalMs = 10_000;
+/** Longer than a call with all its attempts, so that a purchase is seldom resumed while a request still works on it. */
 const idleMs = 60_000;
 
 const todoke = createClient({
@@ -120,9 +120,9 @@ server.listen(Number(PORT), "127.0.0.1", () => console.log(`Listening on ${(serv
 const stop = new AbortController();
 server.once("close", () => stop.abort());
 process.once("SIGTERM", () => server.close());
-// At the start every unfinished purchase is continued. If another copy works on it too, both make the same calls.
+// At the start every unfinished purchase is resumed. If another copy works on it too, both make the same calls.
 for (let olderThanMs = 0; !stop.signal.aborted; olderThanMs = idleMs) {
   await purchases.resume(olderThanMs).catch(console.error);
-  await sleep(resumeEveryMs, undefined, { signal: stop.signal }).catch(() => {});
+  await sleep(resumeIntervalMs, undefined, { signal: stop.signal }).catch(() => {});
 }
 await db.end();

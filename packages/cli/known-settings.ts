@@ -10,7 +10,7 @@ import type { Env } from "./services.ts";
 import { getDemoPort, getPostgresPort, getProviderPort, prefixOf, variable } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 
-/** What the service reads of the environment, by variable. */
+/** The variables of the environment that the service reads. */
 export function readSettingsOf({ entry, service }: LoadedService, env: Env): ReadonlyMap<string, RecordedSetting> {
   const recording = recordSettings(env);
   for (const name of [...allSubjects.flatMap(busVariables), "EVENT_BUS_KEEP_DAYS"]) void recording.env[name];

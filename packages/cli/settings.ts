@@ -92,7 +92,7 @@ export function findBusErrors(subjects: readonly Subject[], env: Env): string[] 
   const errors: string[] = [];
   if (subjects.length > 0) readBusKeepMs(env, errors);
   const used = listBuses(env, subjects).map((bus) => bus.variable);
-  // Those that are not set too: settings beside them have no effect, which is an error.
+  // Also URLs that are not set: settings beside such a URL have no effect, which is an error.
   const notSet = subjects.flatMap(busVariables).filter((variable) => !env[variable]);
   const variables = new Set([...used, ...notSet].filter((variable) => variable !== "DATABASE_URL"));
   return [...errors, ...[...variables].flatMap((variable) => checkServerUrl(env, variable, urlSchemes.bus))];

@@ -34,7 +34,7 @@ export interface KeyPrincipal {
   readonly kind: "key";
   readonly name: string;
   readonly scopes: readonly Scope[];
-  /** Tells the keys of one holder apart; a fixed key has none, because its holder has one. */
+  /** Distinguishes the keys of one holder; a fixed key has none, because its holder has one. */
   readonly keyId?: string;
   /** The rate of this key; that of the service by default (limits/api-keys.ts). */
   readonly perSecond?: number;

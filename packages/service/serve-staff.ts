@@ -1,4 +1,4 @@
-/** What every service has for staff: routes, the worker of batches, and the samples of the console. */
+/** The parts of every service for staff: routes, the worker of batches, and the samples of the console. */
 import type { MetricData } from "@opentelemetry/sdk-metrics";
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -21,7 +21,7 @@ import {
 /** Registers the routes, once. */
 export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
 
-/** What the routes read, for a gateway that answers for itself too. */
+/** The reads of the routes, for the gateway, which has staff routes of its own too. */
 export interface StaffReads extends Pick<StaffRouteDeps, "service" | "reads" | "deadLetters"> {
   readonly overview: ReturnType<typeof overviewReader>;
   readonly changes: ReadChanges;

@@ -84,7 +84,7 @@ export function service<
     /** Its dead letters, for callers that have the database and no running copy of the service. */
     dead: { schema, tables: deadLetters },
 
-    /** What users wait for. Like `dead`, for callers that have the database only. */
+    /** Rows that users wait for. Like `dead`, for callers that have the database only. */
     delays: (db: Queryable): Promise<readonly Delays[]> => readAllDelays(definition, db),
 
     /** How an id is looked up in its tables, for callers that have the database only. */
@@ -97,7 +97,7 @@ export function service<
       keptMs: (env: Env): number => read(env).common.retention.publishedMs,
     },
 
-    /** What it emits and consumes. */
+    /** The subjects that it emits and consumes. */
     events: subjects,
 
     /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */

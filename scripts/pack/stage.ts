@@ -30,7 +30,7 @@ export const findPackages = (root: string): readonly string[] =>
 
 /** Test code is not published. */
 const isForTests = (path: string): boolean => /\.test\.ts$|(^|\/)testing|(^|\/)conformance/.test(path);
-/** Read by our own tools only. Of the console a package has what Vite builds from its sources. */
+/** Read by our own tools only. A package has the built console instead of its sources. */
 const isOwn = (path: string): boolean =>
   /(^|\/)package\.json$|\.proto$|^examples\/.*tsconfig\.json$|buf\.yaml$|\.binpb$|^console\/(app\/|build\.ts|index\.html|tsconfig\.json|vite\.config\.ts)/.test(
     path,
@@ -87,12 +87,12 @@ function stripTypes(from: string, to: string): void {
   writeFileSync(to, script.replace(/ from "(\.\/[\w-]+)\.ts"/g, ' from "$1.js"'));
 }
 
-/** A file that is named as TypeScript, for a program or a process to start, is what was built from it. */
+/** The name of a TypeScript file that a program or a process is started from becomes that of the built file. */
 function rewriteNames(script: string): string {
   return script.replace(/\b(import\(|new URL\()"(\.{1,2}\/[\w/.-]+)\.ts"/g, '$1"$2.js"');
 }
 
-/** The version is that of the root, for every package and for what they need of each other. */
+/** Every package, and its dependencies on others of ours, have the version of the root. */
 function toPublished(
   { private: _private, devDependencies = {}, scripts: _scripts, ...manifest }: Manifest,
   { version, repository, optionalDependencies }: Readonly<Record<string, unknown>>,

@@ -34,7 +34,7 @@ export interface Deps extends RouteSettings {
   readonly tokenFor: Signer["tokenFor"];
   readonly provider: Provider;
   readonly resolveIdentity: ResolveIdentity;
-  /** What the gateway's own database knows about an id. */
+  /** Looks up an id in the gateway's own database. */
   readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /** Serves the API documents of the services unless it is false. */
   readonly apiDocs?: boolean;

@@ -1,6 +1,6 @@
 /**
  * Follows changes while the window is visible: one stream of the gateway says which topics have changed, and the reads that show them are
- * repeated at once. While the stream is lost, every read polls. Somebody may pause it all.
+ * repeated at once. While the stream is lost, every read polls. An operator may pause it.
  */
 import type { QueryClient } from "@tanstack/preact-query";
 import { createStore } from "./store.ts";

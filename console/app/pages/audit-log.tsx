@@ -1,4 +1,4 @@
-/** Who did what, to whom and why, over all services; and undoing what can be undone. */
+/** The acts of staff in all services, with buttons to undo them. */
 import { formatJson } from "../api/json.ts";
 import { path, withQuery } from "../api/request.ts";
 import type { AuditAct, FailedPart, Page } from "../api/types.ts";

@@ -1,4 +1,4 @@
-/** One dead letter: why it died, what it says, and what was done about it. */
+/** One dead letter: its error, its payload and its redrives. */
 import { Link } from "wouter-preact";
 import { formatJson } from "../api/json.ts";
 import { path } from "../api/request.ts";
@@ -59,9 +59,11 @@ function LetterView({
             [t.service, `${service} · ${t.tables[table] ?? table}`],
             [
               t.about,
-              <Link key="about" href={whyHref(about)}>
-                <Foreign>{about}</Foreign>
-              </Link>,
+              about && (
+                <Link key="about" href={whyHref(about)}>
+                  <Foreign>{about}</Foreign>
+                </Link>
+              ),
             ],
             [t.attempts, String(attempt_count)],
             [t.deadSince, <Time key="since" at={since} />],
@@ -107,7 +109,7 @@ function LetterView({
   );
 }
 
-/** Of a large payload only its beginning, so that the page stays usable. */
+/** Only the beginning of a large payload is shown, so that the page stays usable. */
 const shownMax = 100_000;
 
 function Payload({ text }: { readonly text: string | undefined }) {

@@ -1,7 +1,7 @@
 /** How long players wait, for each mode, and the rules that decide it. */
 
-import type { QueueStats } from "../api/domain.ts";
 import { path } from "../api/request.ts";
+import type { QueueStats } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, Facts, PageTitle, Panel } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";

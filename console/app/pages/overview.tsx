@@ -1,8 +1,8 @@
-/** What needs somebody now, then how each service is doing. */
+/** The problems that need an operator, then the state of each service. */
 import { Link } from "wouter-preact";
 import type { Need, OverviewAnswer, Sample, ServiceOverview } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { FailedParts, Foreign, PageTitle, Panel, Tag, Time, useCount } from "../parts/basics.tsx";
+import { FailedParts, Foreign, PageTitle, Panel, Tag, useCount } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table } from "../parts/table.tsx";
@@ -51,12 +51,6 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
             <div>
               <p>
                 <strong>{t.needKinds[need.kind] ?? need.kind}</strong> <span class="muted">{need.service}</span>
-                {need.oldest_at && (
-                  <span class="muted">
-                    {" "}
-                    {t.since} <Time at={need.oldest_at} />
-                  </span>
-                )}
               </p>
               <p>
                 <Foreign>{need.detail}</Foreign>
@@ -112,8 +106,8 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
               <strong>{service}</strong> <Tag>{ready ? "ready" : "failed"}</Tag>
               <div class="engines">
                 {processes > 0 && <span class="muted">{t.processCount(processes)}</span>}
-                {engines.map(({ name, ok, detail }) => (
-                  <span key={name} class={ok ? "muted" : "error-text"} title={detail}>
+                {engines.map(({ name, ok }) => (
+                  <span key={name} class={ok ? "muted" : "error-text"}>
                     {ok ? "✓" : "✗"} {name}
                   </span>
                 ))}

@@ -1,4 +1,4 @@
-/** What a player owns, how it came to be, and granting or revoking by hand. */
+/** A player's products and their history, with buttons to grant and revoke. */
 import { useState } from "preact/hooks";
 import { path, withQuery } from "../api/request.ts";
 import type { Entitlement, Int, Page } from "../api/types.ts";

@@ -1,4 +1,4 @@
-/** What a player was told, or why not. */
+/** A player's notifications, with the errors of those that were not sent. */
 
 import { Link } from "wouter-preact";
 import { path, withQuery } from "../api/request.ts";

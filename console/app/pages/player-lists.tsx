@@ -1,8 +1,7 @@
 /** A player's tickets, orders and sessions. */
 
-import type { OrderList, Ticket } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
-import type { ListedSession, Page } from "../api/types.ts";
+import type { ListedSession, OrderList, Page, Ticket } from "../api/types.ts";
 import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Empty, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";

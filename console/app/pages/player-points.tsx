@@ -1,8 +1,7 @@
-/** A player's points: balance, what expires, what is to come, and every change. */
+/** A player's points: balance, expiring lots, reservations and transactions. */
 
-import type { Reservations, Transaction } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
-import type { Int, Page } from "../api/types.ts";
+import type { Int, Page, Reservations, Transaction } from "../api/types.ts";
 import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Amount, Empty, Facts, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";

@@ -1,4 +1,4 @@
-/** One player: what is in the way, what they own, and everything that can be done for them. */
+/** One player: the timeline, everything the player owns, and the acts on the player. */
 import { Link } from "wouter-preact";
 import { path } from "../api/request.ts";
 import type { User, WhyAnswer } from "../api/types.ts";
@@ -123,7 +123,7 @@ function PlayerTimeline({ id }: { readonly id: string }) {
         <>
           <Sentence answer={data} />
           <Panel title={t.timeline}>
-            {/* Of a player the latest comes first: that is what the complaint is about. */}
+            {/* The latest comes first, because that is what a player complains about. */}
             <Timeline entries={data.entries.toReversed()} />
             {data.truncated && <p class="muted">{t.truncated}</p>}
           </Panel>

@@ -1,4 +1,4 @@
-/** An act asks why, says what it does, and happens once. Enter never confirms. */
+/** The dialogue of an act: it explains the act, asks for a reason, and sends it once. Enter never confirms. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isRefusal, NoAnswer } from "../api/request.ts";
@@ -9,12 +9,12 @@ import { toast } from "./toasts.tsx";
 
 export interface ActRequest<T = unknown> {
   readonly title: string;
-  /** What happens, and what cannot be undone. */
+  /** The effect, and whether it can be undone. */
   readonly text?: ComponentChildren;
   readonly fields?: readonly Field[];
   readonly confirm: string;
   readonly isDangerous?: boolean;
-  /** To be typed before an act of weight can be confirmed. */
+  /** The operator must type this before the act can be confirmed. */
   readonly typeToConfirm?: string;
   readonly toAct: (values: Readonly<Record<string, string>>, reason: string) => Act;
   readonly done?: (result: T) => string | undefined;
@@ -197,7 +197,7 @@ function Checks({ field: { label, options = [] }, value, onValue }: FieldInputPr
   );
 }
 
-/** The dialogue stays open, with everything typed, and pressing its button again is safe. */
+/** The dialogue stays open with its values, and pressing its button again is safe. */
 function ActError({ error }: { readonly error: Error }) {
   const t = useTexts();
   const text = useErrorText(error);

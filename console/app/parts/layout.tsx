@@ -1,4 +1,4 @@
-/** Navigation, search, and what is the same on every page. */
+/** The frame of every page: search, navigation, live updates, and the menu of the user. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation, useRoute } from "wouter-preact";

@@ -1,4 +1,4 @@
-/** Who is logged in, and what the role allows. The services decide; this only hides what would be refused. */
+/** The user who is logged in, and what the role allows. The services decide; this only hides what would be refused. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { StaffRole, User } from "../api/types.ts";

@@ -150,7 +150,6 @@ export const ja: Texts = {
   event: "イベント",
   about: "対象",
   attempts: "試行回数",
-  since: "発生:",
   deadSince: "発生",
   payload: "ペイロード",
   headers: "ヘッダー",

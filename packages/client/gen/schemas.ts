@@ -321,9 +321,9 @@ export interface DeadLetterActRequest {
 }
 
 export interface DeadLetterActResult {
-  /** Those that were dead. */
+  /** The dead letters that were changed. */
   readonly applied: readonly string[];
-  /** Those that were not dead, or not any more. */
+  /** Those that were not dead, or no longer. */
   readonly unchanged: readonly string[];
 }
 
@@ -1295,7 +1295,7 @@ export interface ServiceStaffAct {
   readonly role: "VIEWER" | "OPERATOR" | "ADMIN" | null;
   /** The operation. */
   readonly act: string;
-  /** What it was done to. */
+  /** The target of the operation. */
   readonly target: string;
   readonly reason: string | null;
   readonly details: Readonly<Record<string, unknown>>;
@@ -1646,16 +1646,16 @@ export interface WaitPercentiles {
 
 export interface Why {
   readonly id: string;
-  /** `dead` needs an operator; `retrying` is tried again by itself. */
+  /** `dead` needs an operator; `retrying` is retried automatically. */
   readonly outcome: "done" | "waiting" | "retrying" | "blocked" | "dead" | "refused" | "expired" | "removed" | "unknown" | "incomplete";
-  /** What happened, or what is in the way. */
+  /** What happened, or what blocks it. */
   readonly sentence: string;
   readonly cure: WhyCure | null;
-  /** What the id itself is. */
+  /** What the ID identifies. */
   readonly found: readonly WhyFound[];
   /** Oldest first; those without a time are last. */
   readonly entries: readonly WhyEntry[];
-  /** There is more than is shown. */
+  /** True if there are more entries than these. */
   readonly truncated: boolean;
   /** Related ids that were not followed. */
   readonly links: readonly WhyLink[];
@@ -1667,7 +1667,7 @@ export interface WhyBlocker {
   readonly kind: string;
   readonly id: string;
   readonly state: string;
-  /** Since when it is in this state, as far as the row tells. */
+  /** When it entered this state, if the row has the time. */
   readonly since: string | null;
   /** Its last error. */
   readonly error: string | null;
@@ -1691,7 +1691,7 @@ export interface WhyDeadLetter {
 export interface WhyEntry {
   /** The service that knows it. */
   readonly service: string;
-  /** What the entry is. */
+  /** The kind of entry. */
   readonly kind: string;
   /** The id of the row, in its own table. */
   readonly id: string;
@@ -1709,7 +1709,7 @@ export interface WhyEntry {
   readonly detail: string | null;
   /** The error of the last attempt. */
   readonly error: string | null;
-  /** When it is tried again; null if it is not. */
+  /** When it is retried; null if it is not. */
   readonly next_retry_at: string | null;
   /** Ids that the entry names. */
   readonly links: readonly WhyLink[];

@@ -267,7 +267,7 @@ export interface Redrive {
   readonly last_error: string | null;
 }
 
-// More of them tell an operator nothing new; the table has them all.
+// More of them do not help an operator; the table has them all.
 const redrivesMax = 20;
 
 /** The latest redrives of one row, newest first. */

@@ -107,7 +107,7 @@ async function runDelete(db: Db, query: { name?: string; text: string; values: u
 }
 
 export interface SweepOptions {
-  /** So many passes read the whole table. */
+  /** The number of passes that together read the whole table. */
   readonly passes: number;
   /** Pages per pass at least. The default is 32 MB: a small table is read whole. */
   readonly pagesMin?: number;
@@ -116,7 +116,7 @@ export interface SweepOptions {
 /** Pages per statement: some thousand rows at most. */
 const pagesPerStatement = 32;
 
-/** Returns a pass, which reads the next part of the table, deletes what is old in it and returns how many rows that were. */
+/** Returns a pass, which reads the next part of the table, deletes the old rows in it and returns how many those were. */
 export function createSweep(db: Db, policy: RetentionPolicy, { passes, pagesMin = 4_096 }: SweepOptions) {
   const table = identifier(policy.table);
   const text = sweepSql(policy);

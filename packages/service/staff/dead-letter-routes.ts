@@ -132,8 +132,8 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
         tags,
         description:
           verb === "redrive"
-            ? "Makes dead letters ready again, with all their attempts. Of two operators who redrive a row, one does."
-            : "Deletes dead letters, which are then never tried again. A copy is kept.",
+            ? "Makes dead letters ready again, with all their attempts. If two operators redrive a row at once, it is redriven once."
+            : "Deletes dead letters, which are then never retried. A copy is kept.",
         params: TableParams,
         headers: IdempotencyHeaders,
         body: RowsBody,

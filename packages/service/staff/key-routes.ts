@@ -19,7 +19,7 @@ import { revokeApiKey } from "./revoke-api-key.ts";
 
 const time = orNull(Type.String({ format: "date-time" }));
 
-/** Without the services that accept it. */
+/** The fields of an API key, without the services that accept it. */
 export const keyFields = {
   key_id: Type.String({ format: "uuid" }),
   holder: Type.String(),
@@ -44,7 +44,7 @@ export interface KeysFilter {
   readonly state?: "live" | "any";
 }
 
-// With more keys, name a holder.
+// With more keys than this, filter by holder.
 const keysMax = 1_000;
 
 /** Newest first. */

@@ -1,6 +1,6 @@
 /**
- * How a service is: its minutes of the last hour, its engines, and what needs a person, each with its cure. It is read at most
- * once in some seconds, however many people look at it, and never counts a live table beyond a bound.
+ * The state of a service: its samples of the last hour, its engines, and the problems that need an operator, each with its cure.
+ * It is read once in `keptMs` at most, however many operators look at it, and never counts a live table beyond a bound.
  */
 import { named, oneOf, orNull } from "@todoke/contracts/api";
 import { guarded } from "@todoke/http";
@@ -56,13 +56,13 @@ export interface OverviewSource {
   readonly reads: Db;
   readonly deadLetters: readonly DeadLetters[];
   readonly health: Pick<Health, "report">;
-  /** What users wait for. */
+  /** Rows that users wait for. */
   readonly delays: (db: Queryable) => Promise<readonly Delays[]>;
-  /** What else needs a person. */
+  /** Other problems that need an operator. */
   readonly needs?: ((db: Queryable) => Promise<readonly Need[]>) | undefined;
 }
 
-// A person does not see that it is this old.
+// Too short for an operator to notice.
 const keptMs = 2_000;
 
 export const overviewReader = (source: OverviewSource): (() => Promise<View>) =>
@@ -77,7 +77,7 @@ export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDep
       operationId: "getServiceOverview",
       summary: "Get an overview of the service",
       tags: ["Operations"],
-      description: "Returns the minutes of the last hour, the engines, and what needs a person.",
+      description: "Returns the samples of the last hour, the engines, and the problems that need an operator.",
       response: { 200: View },
     }),
     read,
@@ -91,7 +91,7 @@ async function readOverview(source: OverviewSource): Promise<View> {
   const lastMinute = samples.at(-1)?.minute;
   const engines = report.checks.filter(({ name }) => name !== "event-loop").map(({ name, ok }) => ({ name, ok }));
   const ready = report.status === "ready" || report.status === "degraded";
-  const unwell = engines.filter(({ ok }) => !ok).map(({ name }) => name);
+  const unreachable = engines.filter(({ ok }) => !ok).map(({ name }) => name);
   return {
     overview: {
       service,
@@ -100,17 +100,17 @@ async function readOverview(source: OverviewSource): Promise<View> {
       processes: stored.filter(({ minute }) => minute === lastMinute).length,
       samples,
     },
-    needs: [...(ready && unwell.length === 0 ? [] : [unreadyNeed(service, unwell)]), ...needs],
+    needs: [...(ready && unreachable.length === 0 ? [] : [unreadyNeed(service, unreachable)]), ...needs],
   };
 }
 
-const unreadyNeed = (service: string, unwell: readonly string[]): Need => ({
+const unreadyNeed = (service: string, unreachable: readonly string[]): Need => ({
   service,
   kind: "unready",
   table: null,
   count: 1,
   capped: false,
-  detail: unwell.length > 0 ? `${unwell.join(" and ")} cannot be reached` : "a process is not ready",
+  detail: unreachable.length > 0 ? `${unreachable.join(" and ")} cannot be reached` : "a process is not ready",
   cure: { text: `Check that it runs and can be reached, and read the log of ${service}.`, href: null },
 });
 

@@ -6,7 +6,7 @@ export type AuditAction = "CREATE" | "UPDATE" | "SUSPEND" | "REINSTATE" | "GRANT
 
 export interface AuditRow {
   readonly user_id: string;
-  /** Of the user, after the change. */
+  /** The version of the user after the change. */
   readonly version: number;
   readonly actor: string;
   readonly action: AuditAction;

@@ -1,4 +1,4 @@
-/** Asks all services the same question at once, for a member of staff. A service that does not answer is named, and the others count. */
+/** Calls all services at once for a member of staff. Returns their responses, and the services that failed. */
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
 import type { Deps } from "../deps.ts";
