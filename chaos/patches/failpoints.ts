@@ -49,9 +49,13 @@ const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmakin
 /** One statement that is its own transaction. `isOurs` selects it by its name. */
 const statementSent = (name: string, isOurs: string) => ({
   file: transaction,
-  find: "return await client.query<Row>(query);",
-  replace: `if (${isOurs}) return await reachWaiting("${name}", client.query<Row>(query));
-      return await client.query<Row>(query);`,
+  find: "const result = await client.query<Row>(query);",
+  replace: `if (${isOurs}) {
+        const sent = await reachWaiting("${name}", client.query<Row>(query));
+        if (isUnreplicated(client)) throw notReplicated();
+        return sent;
+      }
+      const result = await client.query<Row>(query);`,
 });
 
 const commandPoints: readonly Failpoint[] = [
@@ -144,12 +148,12 @@ const relayPoints: readonly Failpoint[] = [
   point(
     "relay.moving",
     "PostgreSQL bus: events are PUBLISHED, uncommitted; their messages are not stored",
-    before(relay, "await publisher?.publish(tx, envelopes);"),
+    before(relay, "await publish(tx, envelopes);"),
   ),
   point(
     "relay.moved",
     "PostgreSQL bus: events are PUBLISHED and their messages are stored, uncommitted",
-    after(relay, "await publisher?.publish(tx, envelopes);"),
+    after(relay, "await publish(tx, envelopes);"),
   ),
 ];
 
