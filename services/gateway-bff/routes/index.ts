@@ -12,7 +12,7 @@ import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
 import { ownName } from "../staff/ask-services.ts";
 import { topicsReader } from "../staff/read-changes.ts";
-import { watchChanges } from "../staff/watch-changes.ts";
+import { watchChanges } from "../workers/watch-changes.ts";
 import { apiDocumentRoutes } from "./api-documents.ts";
 import { auditLogRoute } from "./audit-log.ts";
 import { consoleRoutes } from "./console.ts";

@@ -2,13 +2,13 @@
 import { named, ReasonBody } from "@todoke/contracts/api";
 import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, problems, staffActor } from "@todoke/http";
 import { KeyParams, KeysQuery, keyFields, newKeyFields, readKeys, type StaffReads } from "@todoke/service";
-import type { FastifyRequest } from "fastify";
 import { type Static, Type } from "typebox";
+import { createKey } from "../commands/create-key.ts";
+import { revokeKey } from "../commands/revoke-key.ts";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import { reauthenticationRequired, upstreamProblems } from "../problems.ts";
-import { type Answers, answersOf, askServices, deployedServices, ownName } from "../staff/ask-services.ts";
-import type { Upstream } from "../upstreams/index.ts";
+import { type Answers, askServices } from "../staff/ask-services.ts";
 import { rejectStaleLogin, toSearch } from "./forward.ts";
 import { FailedServices } from "./schemas.ts";
 
@@ -78,8 +78,8 @@ const changeSchema = {
   response: { 200: KeyChange },
 };
 
-/** A service that fails is named; if all do, their refusal is the answer. The same request again creates the key there too, and changes nothing at the others. */
 function createRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs }: KeyDeps): void {
+  const create = createKey(upstreams);
   app.post(
     "/v1/admin/keys",
     guarded(authenticate, admins, {
@@ -94,24 +94,17 @@ function createRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs }
     async (request) => {
       rejectStaleLogin(request.session, reauthenticateMs);
       const { services, ...body } = request.body;
-      const deployed = deployedServices(upstreams);
-      const targets = services.map((name) => {
-        const found = deployed.find(([each]) => each === name);
-        if (!found) throw problems.invalidField("body.services", `has ${name}, which accepts no keys here`);
-        return found;
-      });
       const { key } = idempotencyKey(request, request.caller);
-      const create = postTo(request, { path: "/v1/admin/keys", key, body });
-      const answers = await answersOf(targets.map(([name, upstream]) => [name, () => create(upstream)]));
-      const [first] = answers.failed;
-      if (first && answers.answers.length === 0) throw first.error;
-      return toChange(body.key_id, answers);
+      return toChange(
+        body.key_id,
+        await create({ user: sessionUser(request), requestId: request.id, key, services, body }),
+      );
     },
   );
 }
 
-/** At every service, because a key may be accepted by several. */
 function revokeRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs, staffReads }: KeyDeps): void {
+  const revoke = revokeKey({ upstreams, staffReads });
   app.post(
     "/v1/admin/keys/:key_id([^/:]+)::revoke",
     guarded(authenticate, admins, {
@@ -125,42 +118,19 @@ function revokeRoute(app: HttpApp, { authenticate, upstreams, reauthenticateMs, 
     }),
     async (request) => {
       rejectStaleLogin(request.session, reauthenticateMs);
-      const { key_id: keyId } = request.params;
-      const key = idempotencyKey(request, request.caller);
-      const path = `/v1/admin/keys/${keyId}:revoke`;
-      const revoke = postTo(request, { path, key: key.key, body: request.body });
-      const own = async () => {
-        const { body } = await staffReads.revokeApiKey({
-          key,
-          actor: staffActor(request),
-          keyId,
-          reason: request.body.reason,
-        });
-        return JSON.parse(body.toString()) as unknown;
-      };
-      const { answers, failed } = await answersOf([
-        ...deployedServices(upstreams).map(([name, upstream]) => [name, () => revoke(upstream)] as const),
-        [ownName, own],
-      ]);
-      const revoked = answers.filter(({ value }) => (value as { readonly revoked: boolean }).revoked);
-      return toChange(keyId, { answers: revoked, failed });
+      const keyId = request.params.key_id;
+      const answers = await revoke({
+        user: sessionUser(request),
+        requestId: request.id,
+        key: idempotencyKey(request, request.caller),
+        actor: staffActor(request),
+        keyId,
+        reason: request.body.reason,
+      });
+      return toChange(keyId, answers);
     },
   );
 }
-
-interface Post {
-  readonly path: string;
-  readonly key: string;
-  readonly body: object;
-}
-
-const postTo =
-  (request: FastifyRequest, { path, key, body }: Post) =>
-  async (upstream: Upstream): Promise<unknown> => {
-    const user = sessionUser(request);
-    const call = { method: "POST", path, user, requestId: request.id, idempotencyKey: key } as const;
-    return (await upstream.call({ ...call, body: JSON.stringify(body) })).value;
-  };
 
 const toChange = (key_id: string, { answers, failed }: Answers): Static<typeof KeyChange> => ({
   key_id,

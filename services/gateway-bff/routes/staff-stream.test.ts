@@ -1,10 +1,10 @@
 import type { Role } from "@todoke/http";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { watchChanges } from "../staff/watch-changes.ts";
 import type { ProcessOptions } from "../testing.ts";
 import { alice, bob, setup } from "../testing.ts";
 import { answering, type Behaviour, refusing } from "../upstreams/testing.ts";
+import { watchChanges } from "../workers/watch-changes.ts";
 
 const fast = { intervalMs: 20, checkMs: 20, beatMs: 20 };
 const viewer: { roles: readonly Role[] } = { roles: ["USER", "VIEWER"] };

@@ -11,8 +11,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
-import type { Watcher } from "../staff/watch-changes.ts";
 import { sessionIsLive } from "../user-inbox/pass-stream.ts";
+import type { Watcher } from "../workers/watch-changes.ts";
 
 export interface StaffStreamDeps extends Pick<Deps, "authenticate" | "sessions"> {
   readonly watcher: Watcher;

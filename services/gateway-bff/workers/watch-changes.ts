@@ -6,7 +6,7 @@
  * from that digest, so the next pass finds it: nothing is missed in between.
  */
 import { type Loop, startLoop } from "@todoke/kernel/worker";
-import type { ReadTopics, WatchedTopics } from "./read-changes.ts";
+import type { ReadTopics, WatchedTopics } from "../staff/read-changes.ts";
 
 interface Window {
   readonly ids: readonly string[];
