@@ -18,7 +18,7 @@ export async function processCpuMicroseconds(pid: number): Promise<number> {
   return ((await readTimes(pid))?.own ?? 0) * microsecondsPerTick;
 }
 
-async function parentOf(pid: number): Promise<number> {
+export async function parentOf(pid: number): Promise<number> {
   const times = await readTimes(pid);
   if (!times) throw new Error(`there is no process ${pid} on this machine`);
   return times.parent;

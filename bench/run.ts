@@ -8,9 +8,11 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { EngineNotFound, findEngine } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
+import { grantsBesideBacklog } from "./backlog.ts";
 import { costPerCommand } from "./costs.ts";
 import { fillWithOldRows, finishAndVacuum, openDatabase } from "./databases.ts";
 import { gatewayReads } from "./gateway.ts";
+import { idleStart } from "./idle.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
 import { batchedGrants, batchLatency, claimAndSettle, relayTo } from "./kernel.ts";
 import { matchmaking } from "./matchmaking.ts";
@@ -125,6 +127,8 @@ function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: startedEngines.redis.url });
     },
     costs: () => costPerCommand(postgres.url),
+    idle: () => idleStart(),
+    backlog: () => grantsBesideBacklog(postgres.url),
     points: () => changesOverHttp(postgres.url),
     "points-drain": () => drainDueReservations(postgres.url),
     "points-delay": async () => {

@@ -9,13 +9,21 @@ import { fileURLToPath } from "node:url";
 import { env as apiKeys } from "./databases.ts";
 import { processCpuMicroseconds } from "./process-cpu.ts";
 
-const services = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points", "orders"] as const;
+export const services = [
+  "gateway-bff",
+  "account",
+  "entitlement",
+  "notification",
+  "matchmaking",
+  "points",
+  "orders",
+] as const;
 /**
  * Each start takes the next block of ports: roads on several buses run at once. The ops listeners are 1,000 higher. Another
  * bench on this machine has other ports: its services would answer in place of ours.
  */
 let nextPort = 23_000 + (process.pid % 40) * 25;
-const command = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
+export const command = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
 const startTimeoutMs = 60_000;
 
 export interface AllServices extends AsyncDisposable {
@@ -62,7 +70,7 @@ export async function startAll(more: Readonly<Record<string, string>>): Promise<
   throw new Error(`the services did not start: ${text.slice(-2_000)}`);
 }
 
-async function waitUntilReady(urls: readonly string[]): Promise<boolean> {
+export async function waitUntilReady(urls: readonly string[]): Promise<boolean> {
   const isUp = (url: string) =>
     fetch(`${url}/readyz`).then(
       (response) => response.ok,

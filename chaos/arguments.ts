@@ -1,11 +1,14 @@
 /** Arguments of `npm run chaos`. All errors are reported together. */
 import { parseArgs } from "node:util";
+import { services } from "./services/index.ts";
 import { type BusKind, busKinds } from "./settings.ts";
 
 export interface Arguments {
   readonly seed: string;
   readonly minutes: number;
   readonly buses: readonly BusKind[];
+  /** Names of services. Default: all. */
+  readonly services?: readonly string[];
   readonly rate: number;
   readonly faultsPerMinute: number;
   readonly out?: string;
@@ -25,6 +28,7 @@ export const usage = `Runs real services on real engines under load and faults; 
   --seed TEXT       seed of the fault schedule and the clients' commands (default 1)
   --minutes N       duration on each bus, from 0.1 to 600 (default 1)
   --bus KIND        ${busKinds.join(", ")} or all (default all)
+  --services NAMES  of ${services.map(({ name }) => name).join(", ")}; separated by commas (default all)
   --rate N          commands per second, from 1 to 1000 (default 80)
   --faults N        faults per minute, from 0 to 120 (default 30)
   --out DIR         folder for evidence and report (default: a new temporary folder)
@@ -50,12 +54,16 @@ export function readArguments(argv: readonly string[]): Arguments | "help" | rea
   const bus = values.bus ?? "all";
   const buses = bus === "all" ? busKinds : busKinds.filter((kind) => kind === bus);
   if (buses.length === 0) errors.push(`--bus must be ${busKinds.join(", ")} or all`);
+  const names = values.services?.split(",");
+  for (const name of names ?? [])
+    if (!services.some((service) => service.name === name)) errors.push(`--services: there is no service "${name}"`);
   const given: Arguments = {
     seed: values.seed ?? "1",
     minutes: number("minutes", 1, [0.1, 600]),
     buses,
     rate: number("rate", 80, [1, 1_000]),
     faultsPerMinute: number("faults", 30, [0, 120]),
+    ...(names && { services: names }),
     ...(values.out !== undefined && { out: values.out }),
     ...(values.check !== undefined && { check: values.check }),
     ...(values.planted && { planted: values.name ?? "all" }),
@@ -65,7 +73,16 @@ export function readArguments(argv: readonly string[]): Arguments | "help" | rea
 
 function parse(argv: readonly string[], errors: string[]) {
   const text = { type: "string" } as const;
-  const options = { seed: text, minutes: text, bus: text, rate: text, faults: text, out: text, check: text } as const;
+  const options = {
+    seed: text,
+    minutes: text,
+    bus: text,
+    services: text,
+    rate: text,
+    faults: text,
+    out: text,
+    check: text,
+  } as const;
   const switches = { planted: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
   try {
     const { values, positionals } = parseArgs({

@@ -7,5 +7,8 @@ export const tokenFor = (caller: string): string => `tdk_chaos_${caller}`;
 
 /** The setting TODOKE_API_KEYS. */
 export const apiKeys = callers
-  .map((caller) => `${caller}=entitlements:write+orders:write+read=${hash("sha256", tokenFor(caller), "hex")}`)
+  .map(
+    (caller) =>
+      `${caller}=entitlements:write+orders:write+points:write+read=${hash("sha256", tokenFor(caller), "hex")}`,
+  )
   .join(",");

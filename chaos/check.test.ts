@@ -3,6 +3,7 @@ import { brokenInvariants, check } from "./check.ts";
 import type { Evidence } from "./evidence.ts";
 import { type InvariantName, invariants } from "./invariants.ts";
 import {
+  act,
   attempt,
   command,
   fault,
@@ -11,6 +12,7 @@ import {
   settled,
   soundEvidence,
   taken,
+  ticketResponse,
   transition,
   withRows,
 } from "./testing.ts";
@@ -239,6 +241,71 @@ const brokenEvidence: readonly (readonly [what: string, by: InvariantName, evide
     ]),
   ],
   ["an end without an event", "event-per-change", withRows(sound, "orders/events", first)],
+  [
+    "a finding of the audit",
+    "audit-is-clean",
+    withRows(sound, "points/audit findings", () => [{ rule: "a rule", about: "u_1", detail: "5, not 6" }]),
+  ],
+  [
+    "points of a transaction without its answer",
+    "accepted-is-done",
+    withRows(sound, "points/transactions", changed({ id: "t9" })),
+  ],
+  [
+    "a reservation that was granted twice",
+    "reservation-granted-once",
+    withRows(sound, "points/reservations", changed({ grants: 2 })),
+  ],
+  [
+    "a reservation that is FAILED",
+    "reservation-is-granted",
+    withRows(sound, "points/reservations", changed({ status: "FAILED", grants: 0 })),
+  ],
+  [
+    "a cancelled reservation that nobody has cancelled",
+    "reservation-is-granted",
+    withRows(sound, "points/reservations", changed({ status: "CANCELLED", grants: 0 })),
+  ],
+  [
+    "a reservation that was granted early",
+    "not-before-its-time",
+    withRows(sound, "points/reservations", changed({ early_ms: 20 })),
+  ],
+  ["a user without an occurrence", "occurrence-is-complete", withRows(sound, "points/reservations", first)],
+  ["an identity with two users", "one-user-per-identity", history(act({ userId: "u_2" }))],
+  ["a user without an identity", "one-user-per-identity", withRows(sound, "account/users", changed({ subject: null }))],
+  [
+    "a request of a suspended user that succeeds",
+    "suspended-is-refused",
+    history(act({ from: startedAt + 40, to: startedAt + 60 })),
+  ],
+  [
+    "a session that is used after its logout",
+    "no-session-after-logout",
+    history(
+      act({ act: "log out", session: "s2", from: startedAt, to: startedAt + 5 }),
+      act({ session: "s2", from: startedAt + 6, to: startedAt + 9 }),
+    ),
+  ],
+  [
+    "a suspension that the gateway never learned",
+    "copy-follows-account",
+    withRows(sound, "gateway-bff/knownUsers", changed({ status: "ACTIVE" })),
+  ],
+  ["a ticket in two matches", "one-match-per-player", withRows(sound, "matchmaking/ends", twice)],
+  ["a match of one team", "match-of-two-teams", withRows(sound, "matchmaking/ends", changed({ team: 1 }, 1))],
+  ["a match without an event", "match-announced-once", withRows(sound, "matchmaking/events", () => [])],
+  ["a ticket that neither waits nor ended", "ticket-has-an-end", history(ticketResponse(3))],
+  [
+    "a matched ticket that was reported as cancelled",
+    "ticket-responses-agree",
+    history(ticketResponse(1, { by: "cancel", status: "CANCELLED" })),
+  ],
+  [
+    "a ticket that two later ones passed",
+    "matched-in-join-order",
+    withRows(sound, "matchmaking/ends", changed({ ended_at: startedAt + 900 })),
+  ],
   [
     "a row that another process settles",
     "only-the-holder-settles",

@@ -1,18 +1,26 @@
 /** The checker: evidence of a run in, violations out. It is a pure function: the same evidence gives the same result. */
 import { checkClaims } from "./checks/claims.ts";
 import { checkRecovery } from "./checks/recovery.ts";
-import type { Evidence } from "./evidence.ts";
+import { auditFindings, type Evidence } from "./evidence.ts";
 import { groupCommands } from "./history.ts";
-import { type Figure, type InvariantName, invariants, type Violation } from "./invariants.ts";
-import { services } from "./services/index.ts";
+import { type Figure, type InvariantName, invariants, type Violation, violation } from "./invariants.ts";
+import { selectServices } from "./services/index.ts";
 
 export function check(evidence: Evidence): Violation[] {
   return [
-    ...services.flatMap((service) => service.check(evidence)),
+    ...selectServices(evidence.facts.services).flatMap((service) => [
+      ...service.check(evidence),
+      ...checkAudit(evidence, service.name),
+    ]),
     ...checkClaims(evidence),
     ...checkRecovery(evidence),
   ];
 }
+
+const checkAudit = ({ tables }: Evidence, service: string): Violation[] =>
+  (tables[`${service}/${auditFindings}`] ?? []).map(({ rule, about, detail }) =>
+    violation("audit-is-clean", `${service}: "${rule}" is broken by ${about}: ${detail}`),
+  );
 
 /** Number of violations per figure of the report. */
 export function countByFigure(violations: readonly Violation[]): Record<Figure, number> {
@@ -41,7 +49,9 @@ export interface Unknowns {
 
 /** Commands with an unknown outcome, and how many of them took effect. */
 export function countUnknowns(evidence: Evidence): Unknowns {
-  const done = new Set(services.flatMap((service) => service.effectiveCommands?.(evidence) ?? []));
+  const done = new Set(
+    selectServices(evidence.facts.services).flatMap((service) => service.effectiveCommands?.(evidence) ?? []),
+  );
   const unknown = groupCommands(evidence.history).filter(({ attempts }) =>
     attempts.every(({ end }) => end === "unknown"),
   );

@@ -56,7 +56,7 @@ async function runItem(options: ClientOptions, item: WorkItem): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     for (const [command, answer] of await send(options, { ...item, commands: open }, attempt)) {
       answers.set(command, answer);
-      if (answer.end === "ok") workload.onAccepted(command);
+      if (answer.end === "ok") workload.onAccepted(command, answer.answer ?? "");
     }
     const unknown = open.filter((command) => answers.get(command)?.end === "unknown");
     count.answered += open.length - unknown.length;
@@ -82,10 +82,16 @@ async function send(options: ClientOptions, item: WorkItem, attempt: number): Pr
 }
 
 async function sendOne(options: ClientOptions, command: Command, attempt: number): Promise<Answer> {
-  const { path, key, body } = command;
+  const { method, path, key, body } = command;
   const from = Date.now();
   options.count.requests++;
-  const answer = await post(options.where(), { path, key, body, token: tokenFor(command.caller) });
+  const answer = await post(options.where(), {
+    ...(method && { method }),
+    path,
+    key,
+    body,
+    token: tokenFor(command.caller),
+  });
   options.history.write({ command, attempt, from, to: Date.now(), ...answer });
   return answer;
 }

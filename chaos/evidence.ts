@@ -1,10 +1,12 @@
 /** The checker's input. It is written to files at the end of a run, so that a run can be checked again without services. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Databases } from "./databases.ts";
+import { auditLive } from "@todoke/kernel/audit";
+import { openDb } from "@todoke/kernel/db";
+import { type Databases, schemaOf } from "./databases.ts";
 import { type Line, readLines } from "./history.ts";
 import type { OrderBroker } from "./order-broker.ts";
-import { services } from "./services/index.ts";
+import type { ServiceUnderTest } from "./services/index.ts";
 import type { BusKind } from "./settings.ts";
 import { selectTransitions, type Transition } from "./watch.ts";
 
@@ -58,6 +60,8 @@ export interface Exit {
 export interface Facts {
   readonly seed: string;
   readonly bus: BusKind;
+  /** Names of the services that ran. */
+  readonly services: readonly string[];
   readonly startedAt: number;
   readonly stoppedAt: number;
   /** When everything was finished; missing if it never was. */
@@ -80,6 +84,12 @@ export interface Evidence {
   readonly orderBroker: readonly Taken[];
 }
 
+/** Published events are kept longer than any run. */
+const keptMs = 24 * 60 * 60 * 1_000;
+
+/** The name of the findings among a service's tables. */
+export const auditFindings = "audit findings";
+
 export const files = {
   facts: "facts.json",
   history: "history.jsonl",
@@ -91,16 +101,31 @@ export const files = {
 } as const;
 
 /** Saves the tables after the system is quiet. */
-export async function saveTables(databases: Databases, folder: string): Promise<void> {
+export async function saveTables(
+  databases: Databases,
+  services: readonly ServiceUnderTest[],
+  folder: string,
+): Promise<void> {
   const tables: Record<string, readonly Row[]> = {};
-  for (const { name, evidence } of services)
+  for (const service of services) {
+    const { name, evidence } = service;
     for (const [of, sql] of Object.entries(evidence))
       tables[`${name}/${of}`] = (await databases.of(name).query(sql)).rows;
+    tables[`${name}/${auditFindings}`] = await audited(databases, service);
+  }
   await writeFile(join(folder, files.tables), JSON.stringify(tables));
   const transitions: Transition[] = [];
   for (const name of databases.names)
     transitions.push(...(await databases.of(name).query<Transition>(selectTransitions)).rows);
   await writeLines(join(folder, files.transitions), transitions);
+}
+
+/** What `todoke audit` finds in the tables of a service. */
+async function audited(databases: Databases, { name, load }: ServiceUnderTest): Promise<readonly Row[]> {
+  const { audits } = await load();
+  const db = openDb({ url: databases.urlOf(name), poolMax: 1, schema: schemaOf(name) });
+  const { findings } = await auditLive(db, audits.specs, { keptMs }).finally(() => db.end());
+  return findings.map((finding) => ({ ...finding }));
 }
 
 export const saveFacts = (folder: string, facts: Facts): Promise<void> =>

@@ -37,6 +37,7 @@ export function flakyBus(bus: EventBus, faults: BusFaults, { claimsOnly = false 
 }
 
 const flakyPublisher = (publisher: TransactionalPublisher, faults: BusFaults): TransactionalPublisher => ({
+  ...publisher,
   async publish(tx, events) {
     await publisher.publish(tx, events);
     if (consumeFault(faults, "publishTwice")) await publisher.publish(tx, events);

@@ -2,6 +2,7 @@
 import { createWriteStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { finished } from "node:stream/promises";
+import type { TicketResponse } from "../flows/player-load.ts";
 
 /** Success, a permanent rejection, or unknown: a timeout, a reset, a 5xx. */
 export type End = "ok" | "refused" | "unknown";
@@ -14,6 +15,8 @@ export interface Command {
   /** "grant". The service defines what it means. */
   readonly kind: string;
   readonly caller: string;
+  /** Default: POST. A DELETE has no body, so its path names what its effect is traced by. */
+  readonly method?: "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly key: string;
   readonly body: Readonly<Record<string, unknown>>;
@@ -36,6 +39,7 @@ export interface Attempt {
   readonly answer?: string;
   readonly replayed?: boolean;
   readonly reason?: string;
+  readonly retryAfter?: string;
 }
 
 /** A read after a change; it must not return an older version. */
@@ -47,7 +51,28 @@ export interface Read {
   readonly seen: number;
 }
 
-export type Line = Attempt | Read;
+/** A step of a player or of the admin at the gateway. */
+export interface Act {
+  readonly act: "log in" | "request" | "log out" | "suspend" | "reinstate";
+  /** Whom it is about. */
+  readonly player: string;
+  /** The session that it was made with. */
+  readonly session?: string;
+  readonly path?: string;
+  readonly via: string;
+  readonly from: number;
+  readonly to: number;
+  /** Missing if there was no response. */
+  readonly status?: number;
+  /** The user in the response. */
+  readonly userId?: string;
+}
+
+export type Line = Attempt | Read | Act | TicketResponse;
+
+export const isTicketResponse = (line: Line): line is TicketResponse => "ticketId" in line;
+
+export const isAct = (line: Line): line is Act => "act" in line;
 
 export interface Writer<T> extends AsyncDisposable {
   write(line: T): void;
@@ -84,7 +109,7 @@ export interface CommandHistory {
 export function groupCommands(lines: readonly Line[]): CommandHistory[] {
   const attempts = new Map<string, Attempt[]>();
   for (const line of lines) {
-    if ("read" in line) continue;
+    if (!("command" in line)) continue;
     const known = attempts.get(line.command.id);
     if (known) known.push(line);
     else attempts.set(line.command.id, [line]);

@@ -21,6 +21,42 @@ export const invariants = {
   "same-response": { figure: "answers", holds: "every success for one caller, route and key has the same bytes" },
   "conflict-is-rejected": { figure: "answers", holds: "a key with another body gets 409" },
   "no-stale-read": { figure: "answers", holds: "a client reads its own change or a later version" },
+  "audit-is-clean": {
+    figure: "unexpected",
+    holds: "`todoke audit` finds nothing in the tables: a balance is the sum of its transactions, and so on",
+  },
+  "reservation-is-granted": {
+    figure: "lost",
+    holds: "a reservation is granted if and only if it was not cancelled",
+  },
+  "reservation-granted-once": { figure: "doubled", holds: "a reservation is granted once" },
+  "not-before-its-time": { figure: "order", holds: "no reservation is granted before its time" },
+  "occurrence-is-complete": {
+    figure: "lost",
+    holds: "every occurrence of a schedule reserves points once for each of its users",
+  },
+  "one-user-per-identity": { figure: "doubled", holds: "an identity has one user, and a user one identity" },
+  "suspended-is-refused": {
+    figure: "unexpected",
+    holds: "after the answer to a suspension no request of the user succeeds, at any process",
+  },
+  "no-session-after-logout": {
+    figure: "unexpected",
+    holds: "after the answer to a logout its session is refused, at every process",
+  },
+  "copy-follows-account": { figure: "lost", holds: "the gateway's copy of a user has the status that account has" },
+  "one-match-per-player": { figure: "doubled", holds: "a ticket is in one match, and a player has one open ticket" },
+  "match-of-two-teams": {
+    figure: "unexpected",
+    holds: "a match has two players of its mode, in two teams, whose tickets had not expired",
+  },
+  "match-announced-once": {
+    figure: "lost",
+    holds: "every match and every expired ticket has one event, and each of its players one notification",
+  },
+  "ticket-has-an-end": { figure: "lost", holds: "every ticket has one end, and is lost only if Redis lost data" },
+  "ticket-responses-agree": { figure: "answers", holds: "what a player was told of a ticket is what is recorded" },
+  "matched-in-join-order": { figure: "order", holds: "no ticket is passed over by two that joined later" },
   "versions-without-gaps": {
     figure: "order",
     holds: "versions of an aggregate are 1, 2, 3, …, and its state is that of the last change",

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { type Arguments, readArguments, usage } from "./arguments.ts";
 import { check } from "./check.ts";
 import { readEvidence } from "./evidence.ts";
-import { type Caught, caughtTable, formatLine, getPlanted, runAllPlanted } from "./planted.ts";
+import { type Caught, caughtTable, formatLine, getPlanted, isCaught, runAllPlanted } from "./planted.ts";
 import { showProgress } from "./progress.ts";
 import { renderReport, summarize, toMarkdown, toText, violationsText } from "./report.ts";
 import { type RunResult, run } from "./run.ts";
@@ -31,7 +31,10 @@ async function main(argv: readonly string[]): Promise<number> {
   return given.planted === undefined ? runAll(given, folder) : runDefects(given.planted, folder);
 }
 
-async function runAll({ seed, minutes, buses, rate, faultsPerMinute }: Arguments, folder: string): Promise<number> {
+async function runAll(
+  { seed, minutes, buses, services, rate, faultsPerMinute }: Arguments,
+  folder: string,
+): Promise<number> {
   const report = join(folder, "report.md");
   const results: RunResult[] = [];
   for (const bus of buses) {
@@ -40,6 +43,7 @@ async function runAll({ seed, minutes, buses, rate, faultsPerMinute }: Arguments
     const result = await run({
       seed,
       bus,
+      services,
       forMs: minutes * 60_000,
       rate,
       faultsPerMinute,
@@ -72,7 +76,7 @@ async function runDefects(name: string, folder: string): Promise<number> {
   const table = caughtTable(all);
   await writeFile(join(folder, "planted.md"), `# Planted defects\n\n${toMarkdown(table)}\n`);
   console.log(`\n${toText(table)}\n\nEvidence: ${folder}`);
-  return all.length === defects.length && all.every(({ by }) => by.length > 0) ? 0 : 1;
+  return all.length === defects.length && all.every(isCaught) ? 0 : 1;
 }
 
 async function checkAgain(folder: string): Promise<number> {

@@ -5,7 +5,7 @@ import type { InvariantName } from "./invariants.ts";
 import { type Planted, planted } from "./patches/index.ts";
 import { named } from "./patches/orders.ts";
 import type { Summary } from "./report.ts";
-import { run } from "./run.ts";
+import { type RunResult, run } from "./run.ts";
 
 export interface Caught {
   readonly defect: Planted;
@@ -16,38 +16,52 @@ export interface Caught {
   readonly violations: number;
   /** From the first process to the result of the check. */
   readonly tookMs: number;
+  /** What the same run without the defect violated. */
+  readonly control: readonly InvariantName[];
 }
 
-export interface PlantedOptions {
+interface PlantedOptions {
   readonly folder: string;
-  /** The same run without the defect, which must have no violation. */
-  readonly control?: boolean;
+  readonly isControl: boolean;
 }
 
 /** Enough for a correct system on a busy machine; a broken one would never become quiet. */
 const quietMs = 25_000;
-const defaults = { bus: "postgres", forMs: 6_000, rate: 60, faults: [] } as const;
+const defaults = {
+  bus: "postgres",
+  services: ["entitlement", "notification", "orders"],
+  forMs: 6_000,
+  rate: 60,
+  faults: [],
+} as const;
 
-export async function runPlanted(defect: Planted, { folder, control = false }: PlantedOptions): Promise<Caught> {
-  const { bus, forMs, rate, faults } = { ...defaults, ...defect.broughtOutBy };
+/** The run of a defect, and the same run without it, which must violate nothing. */
+async function runPlanted(defect: Planted, folder: string): Promise<Caught> {
+  const { violations, tookMs } = await runOnce(defect, { folder, isControl: false });
+  const control = brokenInvariants((await runOnce(defect, { folder, isControl: true })).violations);
+  const broke = brokenInvariants(violations);
+  const by = broke.filter((invariant) => defect.caughtBy.includes(invariant));
+  return { defect, by, broke, violations: violations.length, tookMs, control };
+}
+
+function runOnce(defect: Planted, { folder, isControl }: PlantedOptions): Promise<RunResult> {
+  const { bus, services, forMs, rate, faults } = { ...defaults, ...defect.broughtOutBy };
   const schedule = faults
     .map((fault) => ({ forMs: 0, detail: {}, ...fault }))
     .toSorted((a, b) => a.atMs - b.atMs)
     .map((fault, index) => ({ ...fault, n: index + 1 }));
-  const { violations, tookMs } = await run({
+  return run({
     seed: defect.name,
     bus,
+    services,
     forMs,
     rate,
     faultsPerMinute: 0,
     schedule,
     quietMs,
-    folder: join(folder, control ? `${defect.name}-control` : defect.name),
-    planted: control ? `control:${defect.name}` : defect.name,
+    folder: join(folder, isControl ? `${defect.name}-control` : defect.name),
+    planted: isControl ? `control:${defect.name}` : defect.name,
   });
-  const broke = brokenInvariants(violations);
-  const by = broke.filter((invariant) => defect.caughtBy.includes(invariant));
-  return { defect, by, broke, violations: violations.length, tookMs };
 }
 
 export interface AllOptions {
@@ -62,24 +76,27 @@ export async function runAllPlanted(defects: readonly Planted[], options: AllOpt
   const all: Caught[] = [];
   for (const defect of defects) {
     if (stopping.aborted) break;
-    const caught = await runPlanted(defect, { folder });
+    const caught = await runPlanted(defect, folder);
     all.push(caught);
     onCaught(caught);
   }
   return all;
 }
 
-/** All defects, or the one with this name; throws for an unknown name. */
+/** All defects, or those with these names, separated by commas; throws for an unknown name. */
 export const getPlanted = (name: string): readonly Planted[] =>
-  name === "all" ? planted : named(planted, [name], "planted defect");
+  name === "all" ? planted : named(planted, name.split(","), "planted defect");
 
-export const formatLine = ({ defect, by, tookMs }: Caught): readonly string[] => [
+export const isCaught = ({ by, control }: Caught): boolean => by.length > 0 && control.length === 0;
+
+export const formatLine = ({ defect, by, tookMs, control }: Caught): readonly string[] => [
   defect.name,
   by.length > 0 ? by.join(", ") : "NOT CAUGHT",
   `${(tookMs / 1_000).toFixed(0)} s`,
+  control.length > 0 ? control.join(", ") : "nothing",
 ];
 
 export const caughtTable = (all: readonly Caught[]): Summary => ({
-  head: ["defect", "caught by", "after"],
+  head: ["defect", "caught by", "after", "the run without it broke"],
   rows: all.map(formatLine),
 });

@@ -1,4 +1,5 @@
 /** Options of a process in a run, and its report to its parent. */
+import type { BusFaults } from "./flaky-bus.ts";
 import type { BusKind } from "./settings.ts";
 
 export interface ProcessOptions {
@@ -7,6 +8,14 @@ export interface ProcessOptions {
   /** Offset of its clock. */
   readonly skewMs: number;
 }
+
+/** Sent to a process that runs. */
+export type Disturbance = Partial<BusFaults> & {
+  /** The new offset of its clock. */
+  readonly skewMs?: number;
+  /** Whether host names are resolved. */
+  readonly resolvesNames?: boolean;
+};
 
 export type Report = { readonly url: string } | { readonly failedToStart: string };
 

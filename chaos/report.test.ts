@@ -23,8 +23,8 @@ test("the report of a run without violations shows zeros", () => {
 
 test("the report names each violated invariant, its meaning and the findings", () => {
   const result = resultOf({ ...soundEvidence(), arrivals: [] });
-  expect(toText(summarize([result]))).toMatch(/^lost +4$/m);
+  expect(toText(summarize([result]))).toMatch(/^lost +7$/m);
   const page = renderReport([result]);
-  expect(page).toContain("**notification-is-sent** (4): every notification is sent, and the receiver has it");
+  expect(page).toContain("**notification-is-sent** (7): every notification is sent, and the receiver has it");
   expect(page).toContain("  - n1 is SENT, but was not received");
 });

@@ -104,13 +104,16 @@ export function renderReport(results: readonly RunResult[]): string {
   return `${["# Chaos", toMarkdown(summarize(results)), ...parts].join("\n\n")}\n`;
 }
 
-export function violationsText({ violations }: RunResult): string {
-  if (violations.length === 0) return "Nothing was broken.";
-  const broken = brokenInvariants(violations).map((name) => {
+export function violationsText({ violations }: Pick<RunResult, "violations">): string {
+  return violations.length === 0 ? "Nothing was broken." : violationLines(violations).join("\n");
+}
+
+/** Nothing if nothing was broken. */
+export function violationLines(violations: RunResult["violations"]): string[] {
+  return brokenInvariants(violations).map((name) => {
     const its = violations.filter(({ invariant }) => invariant === name);
     const lines = its.slice(0, violationsShown).map(({ what }) => `  - ${what}`);
     const more = its.length > violationsShown ? [`  - and ${its.length - violationsShown} more`] : [];
     return [`- **${name}** (${its.length}): ${invariants[name].holds}`, ...lines, ...more].join("\n");
   });
-  return broken.join("\n");
 }

@@ -1,5 +1,5 @@
 /** Sends one request and classifies the outcome. */
-import type { End } from "./history.ts";
+import type { Command, End } from "./history.ts";
 import { requestTimeoutMs } from "./settings.ts";
 
 export interface ServiceAddress {
@@ -15,31 +15,46 @@ export interface Answer {
   readonly answer?: string;
   readonly replayed?: boolean;
   readonly reason?: string;
+  /** The header Retry-After. */
+  readonly retryAfter?: string;
 }
 
 export interface Post {
+  /** Default: POST. */
+  readonly method?: Command["method"];
   readonly path: string;
   readonly token: string;
   readonly body: unknown;
   readonly key?: string;
 }
 
-export async function post(address: ServiceAddress | undefined, { path, token, body, key }: Post): Promise<Answer> {
+export async function post(
+  address: ServiceAddress | undefined,
+  { method = "POST", path, token, body, key }: Post,
+): Promise<Answer> {
   if (!address) return { end: "unknown", reason: "no process serves", via: "" };
   try {
     const response = await fetch(new URL(path, address.url), {
-      method: "POST",
+      method,
       headers: {
         authorization: `Bearer ${token}`,
-        "content-type": "application/json",
+        ...(method !== "DELETE" && { "content-type": "application/json" }),
         ...(key !== undefined && { "idempotency-key": key }),
       },
-      body: JSON.stringify(body),
+      ...(method !== "DELETE" && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(requestTimeoutMs),
     });
     const replayed = response.headers.get("idempotency-replayed") === "true";
     const answer = await response.text();
-    return { end: endOf(response.status, answer), status: response.status, answer, replayed, via: address.name };
+    const retryAfter = response.headers.get("retry-after");
+    return {
+      end: endOf(response.status, answer),
+      status: response.status,
+      answer,
+      replayed,
+      via: address.name,
+      ...(retryAfter !== null && { retryAfter }),
+    };
   } catch (error) {
     return { end: "unknown", reason: errorReason(error), via: address.name };
   }

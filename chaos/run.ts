@@ -3,10 +3,14 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { audit } from "./auditor.ts";
+import { auditedSubjects } from "./bus.ts";
 import { check } from "./check.ts";
-import { type Counts, runClient } from "./client.ts";
+import type { Counts } from "./client.ts";
+import { startClients } from "./clients.ts";
+import { schemaOf } from "./databases.ts";
 import {
   type Evidence,
+  type Facts,
   type FaultRecord,
   files,
   readEvidence,
@@ -17,12 +21,10 @@ import {
 } from "./evidence.ts";
 import type { Step } from "./faults/fault.ts";
 import { createHarness, type Harness } from "./harness.ts";
-import { type Line, openLines, type Writer } from "./history.ts";
+import { type Line, openLines } from "./history.ts";
 import type { Violation } from "./invariants.ts";
 import { runNemesis } from "./nemesis.ts";
-import { seededRandom } from "./random.ts";
 import { makeSchedule } from "./schedule.ts";
-import { services } from "./services/index.ts";
 import { type BusKind, leaseMs, quietMs } from "./settings.ts";
 
 export interface RunOptions {
@@ -37,6 +39,8 @@ export interface RunOptions {
   readonly folder: string;
   /** Replaces the schedule of the seed. */
   readonly schedule?: readonly Step[];
+  /** Names of the services to run. Default: all. */
+  readonly services?: readonly string[] | undefined;
   /** A planted defect. */
   readonly planted?: string;
   /** Limit for becoming quiet, if not the default. */
@@ -64,8 +68,6 @@ export interface RunResult {
   readonly tookMs: number;
 }
 
-/** Enough that one unavailable process does not block all of them. */
-const clients = 32;
 const progressEveryMs = 1_000;
 const answeredWaitMs = 240_000;
 
@@ -73,39 +75,44 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const { seed, bus, forMs, folder, stopping = new AbortController().signal } = options;
   const runStartedAt = performance.now();
   await mkdir(folder, { recursive: true });
-  const schedule = options.schedule ?? makeSchedule({ seed, bus, forMs, perMinute: options.faultsPerMinute });
+  const schedule =
+    options.schedule ??
+    makeSchedule({ seed, bus, forMs, perMinute: options.faultsPerMinute, services: options.services });
   await writeFile(join(folder, "schedule.json"), JSON.stringify(schedule, undefined, 1));
   const counts: Counts = { commands: 0, answered: 0, requests: 0, unknown: 0 };
   const reportProgress = progressReporter(options, counts);
   reportProgress({ phase: "starting" });
   {
     const { planted, timed = true } = options;
-    await using harness = await createHarness({ bus, folder, ...(planted && { planted }) });
+    await using harness = await createHarness({
+      bus,
+      folder,
+      forMs,
+      services: options.services,
+      ...(planted && { planted }),
+    });
     const startedAt = Date.now();
     const faults = await underLoad({ harness, schedule, options, counts, reportProgress, stopping });
     reportProgress({ phase: "becoming quiet" });
     const stoppedAt = Date.now();
     const quietAt = await waitUntilQuiet(harness, options.quietMs ?? quietMs);
     reportProgress({ phase: "checking" });
-    await Promise.all(harness.slots.map((slot) => slot.end("stop")));
-    await saveTables(harness.databases, folder);
-    await saveOrderBroker(folder, harness.orderBroker.entries());
-    await saveAudited(folder, await audit(bus, { url: harness.busUrl, expected: await countEvents(harness) }));
-    const { exits } = harness;
-    await saveFacts(folder, {
-      seed,
-      bus,
-      startedAt,
-      stoppedAt,
-      ...(quietAt && { quietAt }),
-      leaseMs,
-      timed,
-      faults,
-      exits,
-    });
+    await saveEvidence(harness, folder, { seed, startedAt, stoppedAt, timed, faults, ...(quietAt && { quietAt }) });
   }
   const evidence = await readEvidence(folder);
   return { options, counts, evidence, violations: check(evidence), tookMs: performance.now() - runStartedAt };
+}
+
+type Observed = Pick<Facts, "seed" | "startedAt" | "stoppedAt" | "quietAt" | "timed" | "faults">;
+
+/** Stops the processes and saves everything that the checker reads, but for the history and the arrivals. */
+export async function saveEvidence(harness: Harness, folder: string, observed: Observed): Promise<void> {
+  const { bus, services, slots, exits } = harness;
+  await Promise.all(slots.map((slot) => slot.end("stop")));
+  await saveTables(harness.databases, services, folder);
+  await saveOrderBroker(folder, harness.orderBroker.entries());
+  await saveAudited(folder, await audit(bus, { url: harness.busUrl, expected: await countEvents(harness) }));
+  await saveFacts(folder, { ...observed, bus, services: services.map(({ name }) => name), leaseMs, exits });
 }
 
 interface Load {
@@ -141,7 +148,7 @@ async function underLoad({
       lastFault = `${fault} (${target})`;
     };
     const nemesis = runNemesis({ harness, schedule, onFault, stopping: timeIsUp });
-    const load = Promise.all([nemesis, ...startClients({ harness, options, history, counts, stopping: timeIsUp })]);
+    const load = Promise.all([nemesis, ...startClients({ harness, ...options, history, counts, stopping: timeIsUp })]);
     await Promise.race([load, waitForAnswers(options, counts, timeIsUp)]);
     ended.abort();
     await load;
@@ -164,34 +171,8 @@ async function waitForAnswers(
   while (!stopping.aborted && !(elapsed() >= forMs && isAnswered())) await sleep(50);
 }
 
-interface ClientsOptions extends Pick<Load, "harness" | "options" | "counts" | "stopping"> {
-  readonly history: Writer<Line>;
-}
-
-function startClients({ harness, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
-  const servicesWithClients = services.flatMap(({ name, workload, share = 1 }) =>
-    workload ? [{ name, workload, share }] : [],
-  );
-  return servicesWithClients.flatMap(({ name, workload, share }) =>
-    Array.from({ length: clients }, (_, n) => {
-      const random = seededRandom(`${options.seed}/${name}/client ${n}`);
-      const where = () => {
-        const serving = harness.slots.flatMap((slot) =>
-          slot.service === name && slot.http ? [{ name: slot.name, url: slot.http.url }] : [],
-        );
-        return serving.length > 0 ? random.pick(serving) : undefined;
-      };
-      const intervalMs = (clients * 1_000) / (options.rate * share);
-      return runClient(
-        { workload: workload(random.for("wishes")), random, history, where, stopping, count: counts },
-        intervalMs,
-      );
-    }),
-  );
-}
-
 /** Returns the time at which everything was finished; undefined after the limit. */
-async function waitUntilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
+export async function waitUntilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
     if (await harness.isQuiet()) return Date.now();
@@ -200,12 +181,18 @@ async function waitUntilQuiet(harness: Harness, withinMs: number): Promise<numbe
   return undefined;
 }
 
-async function countEvents({ databases }: Harness): Promise<number> {
+async function countEvents({ databases, services }: Harness): Promise<number> {
   const publishing = services.filter(({ publishes }) => publishes);
   const counts = await Promise.all(
     publishing.map(
       async ({ name }) =>
-        (await databases.of(name).query(`select count(*)::int as n from ${name}.outbox_events`)).rows[0].n,
+        (
+          await databases
+            .of(name)
+            .query(`select count(*)::int as n from ${schemaOf(name)}.outbox_events where subject = any($1)`, [
+              auditedSubjects,
+            ])
+        ).rows[0].n,
     ),
   );
   return counts.reduce((sum, n) => sum + n, 0);

@@ -3,7 +3,7 @@
 import type { Plan, Step } from "./faults/fault.ts";
 import { faults } from "./faults/index.ts";
 import { seededRandom } from "./random.ts";
-import { services } from "./services/index.ts";
+import { processName, selectServices } from "./services/index.ts";
 import type { BusKind } from "./settings.ts";
 
 export interface ScheduleOptions {
@@ -13,14 +13,16 @@ export interface ScheduleOptions {
   readonly perMinute: number;
   /** Names of the faults to use. Default: all. */
   readonly only?: readonly string[];
+  /** Names of the services that run. Default: all. */
+  readonly services?: readonly string[] | undefined;
 }
 
 /** No fault in the first and the last second of the run. */
 const marginMs = 1_000;
 
-export function makeSchedule({ seed, bus, forMs, perMinute, only }: ScheduleOptions): Step[] {
+export function makeSchedule({ seed, bus, forMs, perMinute, only, services }: ScheduleOptions): Step[] {
   const random = seededRandom(`${seed}/${bus}/schedule`);
-  const plan: Plan = { bus, processes: listProcesses() };
+  const plan: Plan = { bus, processes: listProcesses(services) };
   const candidates = faults.filter((fault) => (only?.includes(fault.name) ?? true) && fault.targets(plan).length > 0);
   const gapMs = 60_000 / perMinute;
   const busyUntil = new Map<string, number>();
@@ -39,7 +41,7 @@ export function makeSchedule({ seed, bus, forMs, perMinute, only }: ScheduleOpti
   return steps;
 }
 
-const listProcesses = (): Plan["processes"] =>
-  services.flatMap(({ name, copies }) =>
-    Array.from({ length: copies }, (_, copy) => ({ name: `${name}_${copy + 1}`, service: name })),
+const listProcesses = (names: ScheduleOptions["services"]): Plan["processes"] =>
+  selectServices(names).flatMap(({ name, copies }) =>
+    Array.from({ length: copies }, (_, copy) => ({ name: processName(name, copy + 1), service: name })),
   );

@@ -5,10 +5,9 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FaultProxy, openFaultProxy, resolveProgram, until } from "@todoke/kernel/testing";
 import type { Exit } from "./evidence.ts";
-import type { BusFaults } from "./flaky-bus.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
 import { startInstrumented } from "./patches/start.ts";
-import { type ProcessOptions, type Report, startFailedCode } from "./process-contract.ts";
+import { type Disturbance, type ProcessOptions, type Report, startFailedCode } from "./process-contract.ts";
 
 export interface SlotOptions extends ProcessOptions {
   /** "entitlement-1". Also the name of its database role. */
@@ -122,7 +121,7 @@ export class Slot {
     }
   }
 
-  disturbBus(faults: Partial<BusFaults>): void {
+  disturb(faults: Disturbance): void {
     this.#child?.send(faults, () => {});
   }
 

@@ -1,7 +1,9 @@
 /** Evidence of a small run without violations, which tests of the checker modify. */
 import { hash } from "node:crypto";
+import type { TicketResponse } from "../flows/player-load.ts";
 import type { Evidence, FaultRecord, Row, Taken } from "./evidence.ts";
-import type { Attempt, Command } from "./history.ts";
+import type { Act, Attempt, Command } from "./history.ts";
+import { services } from "./services/index.ts";
 import type { Transition } from "./watch.ts";
 
 const startedAt = 1_800_000_000_000;
@@ -112,6 +114,11 @@ export const taken = (more: Partial<Taken["order"]> = {}): Taken => ({
   },
 });
 
+const pointsAnswer = JSON.stringify({ transaction_id: "t1", user_id: "u_1", version: 1 });
+
+const pointsCommand = (id: string, kind: string): Command =>
+  command(id, { service: "points", kind, path: `/points/${kind}` });
+
 const sha256 = (text: string) => `sha256:${hash("sha256", text, "hex")}`;
 
 /** Rows of one order that was sent, taken and published. */
@@ -172,6 +179,101 @@ const orderTold = [0, 1].map((n) => ({
   created_at: startedAt + n,
 }));
 
+/** A reservation by a client, and one of a recurring grant. */
+const pointsWell: Evidence["tables"] = {
+  "points/reservations": ["r1", null].map((command, n) => ({
+    id: `res${n}`,
+    command,
+    user_id: "u_1",
+    status: "DONE",
+    schedule_id: command === null ? "s1" : null,
+    early_ms: -5,
+    grants: 1,
+  })),
+  "points/schedules": [{ schedule_id: "s1", name: "daily", is_late: false, users: 1 }],
+  "points/transactions": [
+    { id: "t1", user_id: "u_1", kind: "ADD", version: 1, source: "chaos", command: "p1", refers_to: null },
+  ],
+  "points/keys": [{ scope: "shop ADD", idem_key: "key-p1", response_status: 200, answer: pointsAnswer }],
+  "points/events": [
+    {
+      event_id: "pe1",
+      event_type: "PointsGranted",
+      aggregate: "u_1",
+      version: 1,
+      status: "PUBLISHED",
+      position: 1,
+      attempt_count: 1,
+      last_error: null,
+      transaction: "t1",
+    },
+  ],
+};
+
+/** A player who logs in, and is suspended while logged in; all services of the gateway and of matchmaking. */
+const playersWell: Evidence["tables"] = {
+  "account/users": [{ user_id: "u_1", status: "SUSPENDED", version: 2, subject: "player-1", created_events: 1 }],
+  "gateway-bff/knownUsers": [{ user_id: "u_1", status: "SUSPENDED", account_version: 2, sessions: 0 }],
+};
+
+export const act = (more: Partial<Act> = {}): Act => ({
+  act: "request",
+  player: "player-1",
+  session: "s1",
+  path: "/v1/me",
+  via: "gateway-bff_1",
+  from: startedAt,
+  to: startedAt + 10,
+  status: 200,
+  userId: "u_1",
+  ...more,
+});
+
+/** A match of two players. */
+const matchWell: Evidence["tables"] = {
+  "matchmaking/ends": [1, 2].map((n) => ({
+    ticket_id: `duel.${n}`,
+    user_id: `m_${n}`,
+    mode: "duel",
+    status: "MATCHED",
+    reason: null,
+    match_id: "match1",
+    team: n,
+    joined_at: startedAt + n,
+    expires_at: startedAt + 9_000,
+    ended_at: startedAt + 100,
+  })),
+  "matchmaking/matches": [{ match_id: "match1", mode: "duel" }],
+  "matchmaking/events": [
+    {
+      event_id: "me1",
+      event_type: "MatchMade",
+      aggregate: "match1",
+      version: 1,
+      status: "PUBLISHED",
+      position: 1,
+      attempt_count: 1,
+      last_error: null,
+      payload: JSON.stringify({
+        match_id: "match1",
+        mode: "duel",
+        players: [1, 2].map((n) => ({ user_id: `m_${n}`, ticket_id: `duel.${n}` })),
+      }),
+    },
+  ],
+};
+
+export const ticketResponse = (n: number, more: Partial<TicketResponse> = {}): TicketResponse => ({
+  by: "join",
+  user: `m_${n}`,
+  mode: "duel",
+  ticketId: `duel.${n}`,
+  status: "QUEUED",
+  sentAt: startedAt,
+  receivedAt: startedAt + 5,
+  ...more,
+});
+
 /** Two commands on one aggregate and one order, all published and sent. */
 export function soundEvidence(): Evidence {
   const claimed = transition();
@@ -179,6 +281,7 @@ export function soundEvidence(): Evidence {
     facts: {
       seed: "1",
       bus: "postgres",
+      services: services.map(({ name }) => name),
       startedAt,
       stoppedAt: startedAt + 10_000,
       quietAt: startedAt + 11_000,
@@ -192,9 +295,19 @@ export function soundEvidence(): Evidence {
       attempt(command("c2"), 2),
       orderAttempt(orderCommand("o1")),
       orderAttempt(orderCommand("o1"), "succeeded", { attempt: 2, status: 200, replayed: true }),
+      act(),
+      act({ act: "suspend", from: startedAt + 20, to: startedAt + 30 }),
+      act({ from: startedAt + 40, to: startedAt + 50, status: 403 }),
+      ticketResponse(1),
+      ticketResponse(2),
+      attempt(pointsCommand("p1", "add"), 1, { answer: pointsAnswer }),
+      attempt(pointsCommand("r1", "reserve"), 0, { status: 201, answer: `{"id":"res0"}` }),
     ],
     tables: {
       ...ordersWell,
+      ...pointsWell,
+      ...playersWell,
+      ...matchWell,
       "entitlement/state": [{ aggregate: "u_1/item1", status: "ACTIVE", version: 2, source_id: "c2" }],
       "entitlement/audit": [1, 2].map((n) => ({
         aggregate: "u_1/item1",
@@ -233,8 +346,17 @@ export function soundEvidence(): Evidence {
           last_error: null,
           created_at: startedAt + n,
         }))
-        .concat(orderTold as never),
-      "notification/processed": ["e1", "e2", "oe0", "oe1"].map((event_id) => ({
+        .concat(orderTold as never)
+        .concat([{ ...orderTold[0], notification_id: "pn1", event_id: "pe1" }] as never)
+        .concat(
+          [1, 2].map((n) => ({
+            ...orderTold[0],
+            notification_id: `mn${n}`,
+            event_id: "me1",
+            user_id: `m_${n}`,
+          })) as never,
+        ),
+      "notification/processed": ["e1", "e2", "oe0", "oe1", "pe1", "me1"].map((event_id) => ({
         event_id,
         consumer: "notification",
         result: "effect",
@@ -243,12 +365,12 @@ export function soundEvidence(): Evidence {
       "notification/deadEvents": [],
     },
     transitions: [claimed, settled(claimed)],
-    arrivals: ["n1", "n2", "on0", "on1"].map((webhookId) => ({
+    arrivals: ["n1", "n2", "on0", "on1", "pn1", "mn1", "mn2"].map((webhookId) => ({
       at: startedAt,
       webhookId,
       body: `{"n":"${webhookId}"}`,
     })),
-    audited: ["e1", "e2", "oe0", "oe1"].map((eventId) => ({ eventId, aggregateKey: "u_1/item1" })),
+    audited: ["e1", "e2", "oe0", "oe1", "pe1", "me1"].map((eventId) => ({ eventId, aggregateKey: "u_1/item1" })),
     orderBroker: [taken()],
   };
 }

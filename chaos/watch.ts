@@ -14,6 +14,16 @@ export interface WatchedTable {
   readonly batchMax: number;
 }
 
+/** The outbox of every service. */
+export const outboxTable: WatchedTable = {
+  table: "outbox_events",
+  key: "event_id",
+  states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
+  // By the transaction that stores its message.
+  more: ["PENDING>PUBLISHED"],
+  batchMax: 200,
+};
+
 /** One change of one row. Times are milliseconds since 1970. */
 export interface Transition {
   readonly id: number;

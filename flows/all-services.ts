@@ -7,16 +7,7 @@ import diagnostics from "node:diagnostics_channel";
 import * as account from "@todoke/account";
 import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
-import {
-  type AccessRule,
-  formatSigningKey,
-  formatVerifyingKey,
-  newSigningKey,
-  openSigner,
-  type Role,
-  scopes,
-  toVerifyingKey,
-} from "@todoke/http";
+import { type AccessRule, formatSigningKey, formatVerifyingKey, type Role, scopes, toVerifyingKey } from "@todoke/http";
 import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import * as matchmaking from "@todoke/matchmaking";
@@ -26,6 +17,7 @@ import * as points from "@todoke/points";
 import type { BusRequest } from "@todoke/service";
 import { servicesDatabase } from "@todoke/service/testing";
 import type { ApiDocument } from "./api-faults.ts";
+import { signingKey, tokenFor } from "./signing.ts";
 
 const services = { account, entitlement, matchmaking, notification, orders, points, "gateway-bff": gateway } as const;
 export type ServiceName = keyof typeof services;
@@ -53,11 +45,7 @@ function recordRoutes(): RouteOptions[][] {
 
 const apps = recordRoutes();
 
-/** The gateway's signing key. */
-export const signingKey = newSigningKey("k1");
-
-/** Signs tokens as the gateway does. */
-export const { tokenFor } = openSigner({ issuer: "gateway-bff", key: signingKey });
+export { signingKey, tokenFor };
 
 /** Each scope has an API key. */
 export const keyHolder = (scope: string) => scope.replace(":", "-");

@@ -361,6 +361,101 @@ inBrowser("the keyboard is enough: palette, pages, rows and selection", async ()
   await page.locator("h1", { hasText: "Audit log" }).waitFor();
 });
 
+inBrowser("a viewer simulates the rules of a mode: a chart, and a table that says the same", async () => {
+  const page = pageOf("vera");
+  await open(page, "/matchmaking");
+  await page.locator("select[name=mode]").selectOption("ranked");
+  await page.locator("input[name=players]").fill("400");
+  await page.getByRole("button", { name: "Simulate" }).click();
+  const charts = page.locator(".chart canvas");
+  await charts.nth(1).waitFor();
+  await page.locator(".chart summary").first().click();
+  const counts = await page.locator(".chart").first().locator("tbody td.end").allTextContents();
+  const matched = await page.locator(".simulator dd").first().textContent();
+  expect(Number(matched?.split(" ")[0])).toBe(counts.reduce((sum, count) => sum + Number(count), 0));
+  // What was simulated is in the address.
+  await page.reload();
+  await charts.nth(1).waitFor();
+  expect(await page.locator("input[name=players]").inputValue()).toBe("400");
+  expect(await violations(page)).toEqual([]);
+});
+
+inBrowser("points that are due next, schedules and the last audit are on the page of points", async () => {
+  const page = pageOf("vera");
+  await open(page, "/points");
+  const panel = (name: string) => page.locator("section.panel", { hasText: name });
+  await panel("Due next").locator("tbody tr", { hasText: "500" }).waitFor();
+  await panel("Late reservations").getByText("Nothing is late.").waitFor();
+  await panel("Last audit").getByText("It has not been audited yet.").waitFor();
+});
+
+inBrowser("trading is halted at once, and resumed only when its scope is typed", async () => {
+  const page = pageOf("olive");
+  await open(page, "/orders");
+  await page.getByRole("button", { name: "Halt trading" }).click();
+  await confirm(page, "the market is mad", "Halt trading");
+  await page.locator("tbody tr", { hasText: "the market is mad" }).locator(".tag.bad").waitFor();
+  await page.getByRole("button", { name: "Resume trading" }).click();
+  await page.locator("dialog #reason").fill("it is calm");
+  const resume = page.locator("dialog").getByRole("button", { name: "Resume trading" });
+  expect(await resume.isDisabled()).toBe(true);
+  await page.locator("dialog input").first().fill("all instruments");
+  await resume.click();
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.locator("tbody tr", { hasText: "it is calm" }).locator(".tag.good").waitFor();
+});
+
+interface Found {
+  readonly entries: readonly { readonly kind: string; readonly id: string; readonly trace_id: string | null }[];
+}
+
+inBrowser("every kind of ID that an operator may have leads to what happened", async () => {
+  const { call } = running;
+  const order = {
+    idempotency_key: "kinds-key",
+    order_id: "kinds-order",
+    instrument: "BTC-USD",
+    side: "BUY",
+    qty: "0.1",
+  };
+  await call(
+    "orders",
+    "POST",
+    "/do/order",
+    { ...order, price: null, requested_at: new Date().toISOString() },
+    "kinds-key",
+  );
+  for (const user of ["u_kind_1", "u_kind_2"])
+    await call("matchmaking", "POST", `/v1/matchmaking/users/${user}/queues/duel/tickets`, {});
+  const page = pageOf("vera");
+  const find = async (id: string) =>
+    ((await callAs(page, "GET", `/v1/admin/why/${encodeURIComponent(id)}`)).body as unknown as Found).entries;
+  const ofAlice = await find(alice);
+  await expect.poll(async () => (await find("u_kind_1")).map(({ kind }) => kind)).toContain("ticket");
+  const idOf = (kind: string, entries = ofAlice) => entries.find((entry) => entry.kind === kind)?.id ?? "";
+  const trace = ofAlice.find(({ kind, trace_id }) => kind === "event" && trace_id !== null)?.trace_id ?? "";
+  const ticket = idOf("ticket", await find("u_kind_1"));
+  await expect.poll(async () => (await find(ticket)).map(({ kind }) => kind)).toContain("match");
+  const ids = {
+    user: alice,
+    "e-mail": "alice@example.com",
+    event: idOf("event"),
+    notification: idOf("notification"),
+    request: trace.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
+    trace,
+    key: "kinds-key",
+    order: "kinds-order",
+    reservation: idOf("reservation"),
+    ticket,
+    match: idOf("match", await find(ticket)),
+  };
+  for (const [kind, id] of Object.entries(ids)) {
+    expect(id, kind).not.toBe("");
+    await open(page, `/why?id=${encodeURIComponent(id)}`);
+    await page.locator(".timeline .tag").first().waitFor();
+  }
+});
+
 /** Every page, and the name of its picture. */
 const pages = () =>
   [
@@ -378,7 +473,7 @@ const pages = () =>
     ["player-sessions", `/players/${alice}/sessions`],
     ["orders", "/orders"],
     ["points", "/points"],
-    ["matchmaking", "/matchmaking"],
+    ["matchmaking", "/matchmaking?mode=ranked&players=2000"],
     ["audit-log", "/audit"],
     ["keys", "/keys"],
   ] as const;
@@ -407,8 +502,10 @@ inBrowser.each([
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`,
       )) as AxeResults;
       found.push(...faults.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0]?.html}`));
+      // A chart comes with a chunk of its own.
+      if (path.includes("players=")) await page.locator(".chart canvas").nth(1).waitFor();
       if (process.env.TODOKE_CONSOLE_PICTURES && language === "en-GB")
-        await page.screenshot({ path: `${pictures}${name}.png` });
+        await page.screenshot({ path: `${pictures}${name}.png`, fullPage: name === "matchmaking" });
       await page.setViewportSize({ width: 360, height: 740 });
       if (await page.evaluate("document.documentElement.scrollWidth > 360")) found.push(`${name}: wider than a phone`);
       found.push(...(await violations(page)).map((violation) => `${name}: ${violation}`));

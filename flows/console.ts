@@ -31,7 +31,7 @@ export interface ConsoleSetup extends AsyncDisposable {
   /** The user that `npm start` names in its examples. */
   readonly alice: string;
   /** A request of a back-end. */
-  call(service: LocalService, method: string, path: string, body: object): Promise<void>;
+  call(service: LocalService, method: string, path: string, body: object, key?: string): Promise<void>;
 }
 
 export async function startConsoleSetup(more: Record<string, string> = {}): Promise<ConsoleSetup> {
@@ -51,13 +51,13 @@ export async function startConsoleSetup(more: Record<string, string> = {}): Prom
     setup,
     receiver,
     alice,
-    async call(service, method, path, body) {
+    async call(service, method, path, body, key = crypto.randomUUID()) {
       const response = await fetch(setup.serviceUrl(service) + path, {
         method,
         headers: {
           authorization: "Bearer tdk_dev",
           "content-type": "application/json",
-          "idempotency-key": crypto.randomUUID(),
+          "idempotency-key": key,
         },
         body: JSON.stringify(body),
       });

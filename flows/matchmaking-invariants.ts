@@ -5,7 +5,7 @@
 import type { Db } from "@todoke/kernel/db";
 import type { Status, TicketResponse } from "./player-load.ts";
 
-interface End {
+export interface End {
   readonly ticket_id: string;
   readonly user_id: string;
   readonly mode: string;

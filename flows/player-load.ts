@@ -7,7 +7,7 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "@todoke/kernel/testing";
-import { tokenFor } from "./all-services.ts";
+import { tokenFor } from "./signing.ts";
 
 export type Status = "QUEUED" | "MATCHED" | "CANCELLED" | "EXPIRED";
 

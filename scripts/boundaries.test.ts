@@ -96,6 +96,7 @@ test.each([
   ["services/points/app.ts", '"@todoke/kernel"', "packages/kernel/package.json does not export it"],
   ["services/points/commands/a.ts", '"@todoke/bus-nats"', "of a service, only main.ts chooses a bus"],
   ["services/points/app.ts", '"@todoke/nowhere"', "there is no such package here"],
+  ["bench/run.ts", '"../flows/buses.ts"', "a relative import stays within bench"],
   ["services/points/routes/a.ts", '"../../orders/app.ts"', "a relative import stays within services/points"],
   ["packages/http/index.ts", '"../kernel/db/index.ts"', "a relative import stays within packages/http"],
   ["scripts/test.ts", '"../packages/engines/supervisor.ts"', "a relative import stays within scripts"],

@@ -14,7 +14,11 @@ const busDeliveries: WatchedTable = {
   batchMax: 100,
 };
 
-export const watchedTables: readonly WatchedTable[] = [...services.flatMap(({ tables }) => tables), busDeliveries];
+/** Services share the outbox. */
+export const watchedTables: readonly WatchedTable[] = [
+  ...new Set(services.flatMap(({ tables }) => tables)),
+  busDeliveries,
+];
 
 const describeChange = (t: Transition): string => `${t.table_name} ${t.key} (change ${t.id}, by ${t.role})`;
 

@@ -3,40 +3,52 @@
  * key has one response.
  */
 import type { Evidence, Row } from "../evidence.ts";
-import { type Attempt, type CommandHistory, groupCommands } from "../history.ts";
+import { type Attempt, type Command, type CommandHistory, groupCommands } from "../history.ts";
 import { type InvariantName, type Violation, violation } from "../invariants.ts";
 import { groupBy } from "./group.ts";
 
 export interface CommandTraces {
   readonly service: string;
+  /** Which of its commands these are. Default: all. */
+  isCommand?(command: Command): boolean;
   /** Changes with the ID of their `command`. */
   readonly effects: readonly Row[];
-  /** Events with the ID of their `command`. */
-  readonly events: readonly Row[];
+  /** Events with the ID of their `command`. Missing if a command may have none: the service then checks them itself. */
+  readonly events?: readonly Row[];
   /** Stored responses: `scope`, `idem_key`, `answer`. */
   readonly keys: readonly Row[];
+  /** The scope of its keys. Default: caller and path. */
+  scopeOf?(command: Command): string;
+  /** Whether a valid command may be rejected so, for instance without enough points. */
+  mayReject?(attempt: Attempt): boolean;
   /** Whether a response describes this effect. */
   matches(effect: Row, answer: Row): boolean;
 }
 
 export function checkCommands(evidence: Evidence, traces: CommandTraces): Violation[] {
-  const histories = groupCommands(evidence.history).filter(({ command }) => command.service === traces.service);
+  const histories = groupCommands(evidence.history).filter(
+    ({ command }) => command.service === traces.service && (traces.isCommand?.(command) ?? true),
+  );
   const of = (rows: readonly Row[]) => groupBy(rows, ({ command }) => String(command));
-  const [effects, events] = [of(traces.effects), of(traces.events)];
+  const [effects, events] = [of(traces.effects), of(traces.events ?? [])];
   const stored = new Map(traces.keys.map((key) => [`${key.scope}\n${key.idem_key}`, key]));
   const known = new Set(histories.map(({ command }) => command.id));
   const unknownIds = [...new Set([...effects.keys(), ...events.keys()])].filter((id) => !known.has(id));
   return [
     ...histories.flatMap((one) => {
       const own = { effects: effects.get(one.command.id) ?? [], events: events.get(one.command.id) ?? [] };
-      return checkOne(one, { ...own, key: stored.get(keyScope(one)), traces });
+      return checkOne(one, {
+        ...own,
+        key: stored.get(`${(traces.scopeOf ?? defaultScope)(one.command)}\n${one.command.key}`),
+        traces,
+      });
     }),
     ...unknownIds.map((id) => violation("effect-has-a-command", `${id} took effect without a command`)),
     ...checkReads(evidence),
   ];
 }
 
-const keyScope = ({ command: { caller, path, key } }: CommandHistory): string => `${caller} POST ${path}\n${key}`;
+const defaultScope = ({ caller, path }: Command): string => `${caller} POST ${path}`;
 
 interface CommandEffects {
   readonly effects: readonly Row[];
@@ -54,12 +66,15 @@ function checkOne(history: CommandHistory, own: CommandEffects): Violation[] {
   const counts = `${own.effects.length} effects, ${own.events.length} events`;
   if (own.effects.length > 1 || own.events.length > 1) report("done-once", `has ${counts}`);
   if (command.wants === "refusal") return [...found, ...checkRejected(history, own)];
-  const refusal = attempts.find((attempt) => attempt.end === "refused" && !hadExpired(command.body, attempt));
+  const mayReject = own.traces.mayReject ?? (() => false);
+  const refusal = attempts.find(
+    (attempt) => attempt.end === "refused" && !hadExpired(command.body, attempt) && !mayReject(attempt),
+  );
   if (refusal) report("valid-is-accepted", `was rejected: ${refusal.status} ${refusal.answer ?? ""}`);
   if (end === "ok") checkAccepted(history, own, report);
   if (end === "refused" && own.effects.length + own.events.length > 0)
     report("rejected-is-not-done", `was rejected, but has ${counts}`);
-  if (end === "unknown" && own.effects.length !== own.events.length)
+  if (end === "unknown" && own.traces.events && own.effects.length !== own.events.length)
     report("unknown-is-all-or-nothing", `has ${counts}`);
   // Its key may also belong to the command that it conflicts with.
   if (end === "unknown" && own.effects.length === 1 && own.key === undefined)
@@ -98,7 +113,8 @@ function checkAccepted(
   if (!effect) report("accepted-is-done", `was answered ${first?.status}, but has no effect`);
   else if (!own.traces.matches(effect, JSON.parse(answer)))
     report("accepted-is-done", `was answered ${answer}, but its effect is ${JSON.stringify(effect)}`);
-  if (own.events.length === 0) report("accepted-is-done", `was answered ${first?.status}, but has no event`);
+  if (own.traces.events && own.events.length === 0)
+    report("accepted-is-done", `was answered ${first?.status}, but has no event`);
   const other = oks.find((each) => each.answer !== answer || each.status !== first?.status);
   if (other) report("same-response", `was answered ${answer} and ${other.status} ${other.answer}`);
   if (!own.key) report("same-response", "was answered, but no response is stored");

@@ -3,7 +3,7 @@
  * without gaps, all clients agree on one history of an aggregate.
  */
 import type { Evidence, Row } from "../evidence.ts";
-import { groupCommands } from "../history.ts";
+import { type Command, groupCommands } from "../history.ts";
 import type { Violation } from "../invariants.ts";
 import { groupBy } from "./group.ts";
 
@@ -18,6 +18,8 @@ interface Change {
 
 export interface Answers {
   readonly service: string;
+  /** Which of its commands have versions. Default: all. */
+  isCommand?(command: Command): boolean;
   /** The aggregate of a response. */
   aggregateOf(answer: Row): string;
 }
@@ -26,9 +28,9 @@ export function checkRealTime(evidence: Evidence, answers: Answers): Violation[]
   return [...groupBy(listChanges(evidence, answers), ({ aggregate }) => aggregate).values()].flatMap(checkOne);
 }
 
-function listChanges({ history }: Evidence, { service, aggregateOf }: Answers): Change[] {
+function listChanges({ history }: Evidence, { service, isCommand = () => true, aggregateOf }: Answers): Change[] {
   return groupCommands(history).flatMap(({ command, attempts, end }) => {
-    if (command.service !== service || end !== "ok" || command.wants === "refusal") return [];
+    if (command.service !== service || !isCommand(command) || end !== "ok" || command.wants === "refusal") return [];
     const oks = attempts.filter((attempt) => attempt.end === "ok");
     const answer: Row = JSON.parse(oks[0]?.answer ?? "{}");
     return {

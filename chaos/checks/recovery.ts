@@ -107,7 +107,7 @@ const isElsewhere = ({ target }: FaultRecord, moment: Moment): boolean =>
 /** How long backoff can delay work after a fault ends. */
 function backoffAfterMs({ fault }: FaultRecord): number {
   if (/^(webhook|order broker|broker|bus|publish|ack)\b/.test(fault)) return 11_000;
-  return /^(postgres|database|commit|sessions|rows)\b/.test(fault) ? 5_000 : 0;
+  return /^(postgres|database|service database|names|no file|commit|sessions|rows)\b/.test(fault) ? 5_000 : 0;
 }
 
 function checkExit({ target, pid, code, signal, wanted, logTail = "" }: Exit): Violation[] {

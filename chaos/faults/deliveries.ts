@@ -13,7 +13,7 @@ const busFault = (name: string, what: keyof BusFaults, role: "publishes" | "cons
   async inject(harness, step) {
     const slot = findSlot(harness, step);
     if (slot.pid === undefined) return false;
-    slot.disturbBus({ [what]: Number(step.detail.batches) });
+    slot.disturb({ [what]: Number(step.detail.batches) });
     return true;
   },
 });

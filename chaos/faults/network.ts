@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy } from "@todoke/kernel/testing";
 import type { Harness } from "../harness.ts";
-import { getService } from "../services/index.ts";
+import { getService, type ServiceUnderTest } from "../services/index.ts";
 import type { BusKind } from "../settings.ts";
-import { everyProcess, type Fault, findSlot, lasting, type Plan, type Step } from "./fault.ts";
+import { everyProcess, everyService, type Fault, findSlot, lasting, type Plan, type Step } from "./fault.ts";
 
 /** A cut is disarmed if no request arrives within this time. */
 const armedMs = 4_000;
@@ -29,7 +29,9 @@ const orderBroker: ProxySelector = (harness) => harness.orderBrokerProxy;
 const atOrderBroker = () => ["order broker"];
 
 const calledProcesses = ({ processes }: Plan) =>
-  processes.filter(({ service }) => getService(service).workload).map(({ name }) => name);
+  processes.filter(({ service }) => isCalled(getService(service))).map(({ name }) => name);
+
+const isCalled = ({ workload, isCalled = workload !== undefined }: ServiceUnderTest) => isCalled;
 
 /** Resets all connections. */
 const reset = (name: string, proxyOf: ProxySelector, targets = everyProcess): Fault => ({
@@ -58,6 +60,22 @@ const slow = (name: string, proxyOf: ProxySelector): Fault => ({
     return slowed !== undefined;
   },
 });
+
+/** The network between all processes of a service and their database. */
+const slowService: Fault = {
+  name: "service database slow",
+  weight: 2,
+  targets: everyService,
+  plan: (random) => ({ forMs: random.between(500, 2_500), detail: { delayMs: random.between(20, 100) } }),
+  aftermathMs: 500,
+  async inject({ slots }, { target, forMs, detail }) {
+    const its = slots.filter(({ service }) => service === target).map(({ database: proxy }) => proxy);
+    for (const proxy of its) proxy.delay(Number(detail.delayMs));
+    await sleep(forMs);
+    for (const proxy of its) proxy.delay(0);
+    return true;
+  },
+};
 
 /** Drops bytes for a while, then resets the connections, because their streams are incomplete. */
 const dropTraffic = (name: string, proxyOf: ProxySelector, how: "dropAll" | "dropResponses"): Fault => ({
@@ -158,6 +176,7 @@ const refused: Fault = {
 export const networkFaults: readonly Fault[] = [
   reset("database", database),
   slow("database", database),
+  slowService,
   dropTraffic("database", database, "dropAll"),
   dropTraffic("database", database, "dropResponses"),
   cut(commit, "request"),

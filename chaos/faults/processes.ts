@@ -1,5 +1,7 @@
 /** Process faults: kill, pause past the lease, SIGTERM, wrong clock, failpoints. */
+import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import type { Harness } from "../harness.ts";
 import { failpoints } from "../patches/index.ts";
 import type { FailpointOrder } from "../patches/orders.ts";
@@ -14,6 +16,12 @@ const restartMs = 2_500;
 const startMs = 60_000;
 /** Limit for a serving process to reach its failpoint; after that it is replaced. */
 const reachMs = 5_000;
+
+/** What a process may have by default on Linux. */
+const openFilesMax = 1_024;
+
+const limitOpenFiles = async (pid: number, max: number): Promise<void> =>
+  void (await promisify(execFile)("prlimit", ["--pid", String(pid), `--nofile=${max}:`]));
 
 const hourMs = 60 * 60 * 1_000;
 
@@ -71,6 +79,61 @@ export const processFaults: readonly Fault[] = [
       slot.terminate({ skewMs: Number(step.detail.skewMs) });
       await slot.up();
       return true;
+    },
+  },
+  {
+    name: "clock jump",
+    weight: 3,
+    targets: everyProcess,
+    plan: (random) => ({
+      forMs: random.between(500, 3_000),
+      detail: { skewMs: random.pick([-12 * hourMs, -hourMs, hourMs, 12 * hourMs]) },
+    }),
+    aftermathMs: 500,
+    async inject(harness, step) {
+      const slot = findSlot(harness, step);
+      if (slot.pid === undefined) return false;
+      slot.disturb({ skewMs: Number(step.detail.skewMs) });
+      await sleep(step.forMs);
+      slot.disturb({ skewMs: 0 });
+      return true;
+    },
+  },
+  {
+    name: "names unresolved",
+    weight: 3,
+    targets: everyProcess,
+    plan: lasting(300, 2_500),
+    aftermathMs: 1_000,
+    async inject(harness, step) {
+      const slot = findSlot(harness, step);
+      if (slot.pid === undefined) return false;
+      slot.disturb({ resolvesNames: false });
+      // Its next connections need a name.
+      slot.database.closeConnections();
+      await sleep(step.forMs);
+      slot.disturb({ resolvesNames: true });
+      return true;
+    },
+  },
+  {
+    name: "no file descriptors",
+    weight: 3,
+    targets: everyProcess,
+    plan: lasting(500, 2_500),
+    aftermathMs: 1_000,
+    async inject(harness, step) {
+      const { pid } = findSlot(harness, step);
+      if (pid === undefined) return false;
+      try {
+        // A soft limit below what is open: the process keeps its files and sockets and can open no other.
+        await limitOpenFiles(pid, 3);
+        await sleep(step.forMs);
+        await limitOpenFiles(pid, openFilesMax);
+        return true;
+      } catch {
+        return false; // The process has exited, or there is no prlimit here.
+      }
     },
   },
   {

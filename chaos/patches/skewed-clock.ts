@@ -1,6 +1,7 @@
-/** Shifts `Date`. Timers are not affected, as with a wrong system clock. */
+const RealDate = Date;
+
+/** Shifts `Date`; a second call replaces the first. Timers are not affected, as with a wrong system clock. */
 export function skewClock(byMs: number): void {
-  const RealDate = Date;
   class SkewedDate extends RealDate {
     constructor(...given: readonly number[]) {
       super(...((given.length === 0 ? [RealDate.now() + byMs] : given) as [number]));

@@ -5,31 +5,21 @@ import { checkOutbox } from "../checks/outbox.ts";
 import { checkRealTime } from "../checks/real-time.ts";
 import type { Evidence, Row } from "../evidence.ts";
 import type { Violation } from "../invariants.ts";
+import { outboxTable } from "../watch.ts";
 import { entitlementWorkload } from "./entitlement-workload.ts";
 import type { ServiceUnderTest } from "./index.ts";
-
-const batchMax = 200;
 
 export const entitlement: ServiceUnderTest = {
   name: "entitlement",
   copies: 2,
   load: () => import("@todoke/entitlement"),
-  env: () => ({ ENTITLEMENT_PORT: "0", ENTITLEMENT_BATCH_MAX: String(batchMax) }),
+  env: () => ({ ENTITLEMENT_PORT: "0", ENTITLEMENT_BATCH_MAX: String(outboxTable.batchMax) }),
   commits: ["change entitlements", "settle outbox_events", "claim outbox_events", "complete outbox_events", "commit"],
   publishes: true,
   consumes: false,
   failpoints: ["command.", "batch.", "relay.", "expiry.", "statement.", "transaction.", "stop."],
   lock: `select from entitlement.entitlements where user_id < 'u_2' for update`,
-  tables: [
-    {
-      table: "outbox_events",
-      key: "event_id",
-      states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
-      // By the transaction that stores its message.
-      more: ["PENDING>PUBLISHED"],
-      batchMax,
-    },
-  ],
+  tables: [outboxTable],
   workload: entitlementWorkload,
   // A temporary grant is finished when it has expired and its event is published.
   unfinished: `select (select count(*) from entitlement.outbox_events where status <> 'PUBLISHED')::int

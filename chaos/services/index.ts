@@ -1,13 +1,20 @@
 /** The services under test. Add a service as a file beside this and an entry below (docs/guides/chaos.md). */
+import type { AuditSpec } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
 import type { Evidence } from "../evidence.ts";
-import type { Command } from "../history.ts";
+import type { Harness } from "../harness.ts";
+import type { Command, Line, Writer } from "../history.ts";
 import type { Violation } from "../invariants.ts";
 import type { Random } from "../random.ts";
+import type { ServiceAddress } from "../request.ts";
 import type { WatchedTable } from "../watch.ts";
+import { account } from "./account.ts";
 import { entitlement } from "./entitlement.ts";
+import { gatewayBff } from "./gateway-bff.ts";
+import { matchmaking } from "./matchmaking.ts";
 import { notification } from "./notification.ts";
 import { orders } from "./orders.ts";
+import { points } from "./points.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -15,6 +22,22 @@ type Env = Readonly<Record<string, string | undefined>>;
 interface Outside {
   readonly webhookUrl: string;
   readonly orderBrokerUrl: string;
+  /** The OpenID provider. */
+  readonly issuer: string;
+  /** Load balancers in front of the processes of account and of the gateway. */
+  readonly accountUrl: string;
+  readonly gatewayUrl: string;
+  /** The Redis of the queue; missing if the queue is in PostgreSQL. */
+  readonly redisUrl?: string | undefined;
+}
+
+interface ActorsOptions {
+  readonly harness: Harness;
+  readonly random: Random;
+  readonly history: Writer<Line>;
+  /** Address of a serving process; undefined while there is none. */
+  readonly where: () => ServiceAddress | undefined;
+  readonly stopping: AbortSignal;
 }
 
 export interface ServiceUnderTest {
@@ -23,6 +46,7 @@ export interface ServiceUnderTest {
   /** Number of processes. */
   readonly copies: number;
   load(): Promise<{
+    readonly audits: { readonly specs: readonly AuditSpec[] };
     migrate(env: Env, options: { readonly dryRun: boolean }): Promise<unknown>;
     start(
       env: Env,
@@ -41,8 +65,14 @@ export interface ServiceUnderTest {
   readonly lock: string;
   /** Its claimed tables. */
   readonly tables: readonly WatchedTable[];
+  /** SQL that runs in its own database before its processes start; `forMs` is the duration of the run. */
+  prepare?(forMs: number): string;
   /** Its clients' commands; missing if it has no clients. */
   readonly workload?: (random: Random) => Workload;
+  /** Whether its processes are called although it has no workload. */
+  readonly isCalled?: boolean;
+  /** Callers whose steps are no commands; resolves when they have stopped. */
+  actors?(options: ActorsOptions): Promise<void>;
   /** Share of the run's command rate. Default: 1. */
   readonly share?: number;
   /** IDs of the commands that took effect, according to its tables. */
@@ -57,8 +87,8 @@ export interface ServiceUnderTest {
 /** The work items of one client. */
 export interface Workload {
   next(): WorkItem;
-  /** Called with every accepted command. */
-  onAccepted(command: Command): void;
+  /** Called with every accepted command and its response. */
+  onAccepted(command: Command, answer: string): void;
 }
 
 /** The part of a batch response that belongs to one command. */
@@ -84,7 +114,23 @@ export interface WorkItem {
   readonly readBack?: { readonly path: string; version(answer: string): number };
 }
 
-export const services: readonly ServiceUnderTest[] = [entitlement, notification, orders];
+/** In the order in which work flows: a service stands after those whose events it consumes. */
+export const services: readonly ServiceUnderTest[] = [
+  account,
+  gatewayBff,
+  entitlement,
+  orders,
+  points,
+  matchmaking,
+  notification,
+];
+
+/** Those with these names, in the order above. Default: all. */
+export const selectServices = (names: readonly string[] | undefined): readonly ServiceUnderTest[] =>
+  names === undefined ? services : services.filter(({ name }) => names.includes(name));
+
+/** "entitlement_1". Also the name of its database role. */
+export const processName = (service: string, copy: number): string => `${service}_${copy}`;
 
 export function getService(name: string): ServiceUnderTest {
   const found = services.find((service) => service.name === name);

@@ -7,6 +7,7 @@ import {
   type EventBus,
   type Handler,
   HandlerPool,
+  type PublishingConsumer,
   type Subscription,
   type TransactionalHandler,
   type TransactionalPublisher,
@@ -40,12 +41,14 @@ import {
   type WorkerOptions,
 } from "@todoke/kernel/worker";
 import { joinSubjects } from "./join.ts";
+import { addLocalConsumer, findLocalConsumer, handleLocally, type LocalConsumer } from "./local-consumers.ts";
 import {
   busMigrations,
   busRetention,
   completeDeliveries,
   deliveries,
   insertMessages,
+  insertMessagesFor,
   insertMessagesIn,
   mayUseTables,
   readConsumerLag,
@@ -53,6 +56,7 @@ import {
   readDurability,
   type StoredDelivery,
   selectWaitingDeliveries,
+  unpackHeaders,
   type WaitingDelivery,
 } from "./store.ts";
 
@@ -154,7 +158,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
 
   const topicOf = (subject: string) => `${schema}.${subject}`;
 
-  function wakeConsumers(events: readonly Envelope[]): void {
+  function wakeConsumers(events: readonly Pick<Envelope, "subject">[]): void {
     for (const subject of new Set(events.map((event) => event.subject))) wakeups.signal(topicOf(subject));
   }
 
@@ -179,21 +183,52 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     );
   }
 
-  /** Whether transactions of `other` can change the tables of this bus. */
-  async function sharesDatabase(other: Db): Promise<boolean> {
+  /** Undefined unless transactions of `other` can change the tables of this bus. */
+  async function findShared(other: Db) {
     const [own, theirs] = await Promise.all([readDatabaseId(db), readDatabaseId(other)]);
-    return own === theirs && (await mayUseTables(other, schema));
+    if (own.id !== theirs.id || !(await mayUseTables(other, schema))) return undefined;
+    return { schema: theirs.schema, database: `${theirs.id} ${theirs.user} ${schema}` };
+  }
+
+  function rejectLarge(events: readonly Envelope[]): void {
+    const large = events.find((event) => event.payload.byteLength > payloadMaxBytes);
+    if (large) throw new Error(`event ${large.eventId} is larger than ${payloadMaxBytes} bytes`);
   }
 
   async function openPublisher(other: Db): Promise<TransactionalPublisher | undefined> {
-    if (!(await sharesDatabase(other))) return undefined;
+    const shared = await findShared(other);
+    if (!shared) return undefined;
     const insert = insertMessagesIn(schema);
+    /** Of the last event: the next one probably has the same consumer. */
+    let lastSubject: string | undefined;
+
+    function publishTo(consumer: LocalConsumer): PublishingConsumer["publish"] {
+      const insertFor = insertMessagesFor(schema, consumer.consumer);
+      return async (tx, events) => {
+        rejectLarge(events);
+        lastSubject = events.at(-1)?.subject;
+        const stored = await insertFor(tx, events);
+        const here = new Set(stored.flatMap((each) => (each.here ? [each.event_id] : [])));
+        await handleLocally(
+          consumer,
+          tx,
+          events.filter(({ eventId }) => here.has(eventId.toLowerCase())),
+        );
+        const delivered = stored.filter((each) => !each.here);
+        if (delivered.length > 0) afterCommit(tx, () => wakeConsumers(delivered));
+      };
+    }
+
     return {
       async publish(tx, events) {
-        const large = events.find((event) => event.payload.byteLength > payloadMaxBytes);
-        if (large) throw new Error(`event ${large.eventId} is larger than ${payloadMaxBytes} bytes`);
+        rejectLarge(events);
+        lastSubject = events.at(-1)?.subject;
         await insert(tx, events);
         afterCommit(tx, () => wakeConsumers(events));
+      },
+      findConsumer() {
+        const consumer = lastSubject === undefined ? undefined : findLocalConsumer(shared.database, lastSubject);
+        return consumer && { db: consumer.db, schema: shared.schema, publish: publishTo(consumer) };
       },
     };
   }
@@ -203,7 +238,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     const rejectUnavailable = (error: unknown) => {
       throw isUnavailable(error) ? unavailable(error) : error;
     };
-    const isShared = inTransaction !== undefined && (await sharesDatabase(inTransaction.db).catch(rejectUnavailable));
+    const shared = inTransaction && (await findShared(inTransaction.db).catch(rejectUnavailable));
     const joining = await joinSubjects({
       db,
       consumer,
@@ -231,7 +266,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         const deliverable = jobs.filter(hasMessage);
         if (deliverable.length < jobs.length) onError?.(missingMessages(consumer, jobs.length - deliverable.length));
         if (deliverable.length === 0) return jobs.map(() => Promise.resolve(done));
-        const outcomes = inAggregateOrder(deliverable.map(toDelivery), async (batch) =>
+        const outcomes = inAggregateOrder(deliverable.map(toClaimedDelivery), async (batch) =>
           (await runHandler(batch)).map(ackDead),
         );
         void outcomes.then((all) => leases.pause(pauseMs(all)));
@@ -244,17 +279,22 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       },
       ...(onError && { onError }),
     };
-    const consuming = isShared
-      ? consumeInTransactions(claimed, inTransaction, { schema, batchMax })
-      : createWorker(claimed);
+    const consuming =
+      inTransaction && shared
+        ? consumeInTransactions(claimed, inTransaction, { schema, batchMax })
+        : createWorker(claimed);
     consuming.start();
+    const local =
+      inTransaction && shared
+        ? addLocalConsumer({ ...inTransaction, database: shared.database, consumer, subjects, batchMax })
+        : undefined;
     const unsubscribe = subjects.map((subject) => wakeups.on(topicOf(subject), () => consuming.wake()));
     const subscribed = {
       async [Symbol.asyncDispose]() {
         subscriptions.delete(subscribed);
         for (const stopWaking of unsubscribe) stopWaking();
         stopping.abort();
-        await Promise.all([joining[Symbol.asyncDispose](), consuming.stop()]);
+        await Promise.all([joining[Symbol.asyncDispose](), consuming.stop(), local?.[Symbol.asyncDispose]()]);
       },
     };
     subscriptions.add(subscribed);
@@ -314,15 +354,18 @@ function consumeInTransactions(
       if (rows.some(({ eventId }) => eventId === null)) throw new Error("a message is missing");
       await handle(
         tx,
-        (rows as readonly Envelope[]).map((event) => ({ ...event, redelivered: false })),
+        (rows as readonly Envelope[]).map((event) => toDelivery(event, { redelivered: false })),
       );
     },
   });
 }
 
-function toDelivery({ claim, ...event }: Claimed<Envelope>): Delivery {
-  return { ...event, redelivered: claim.attempt > 1 };
+function toDelivery(event: Envelope, { redelivered }: { readonly redelivered: boolean }): Delivery {
+  return { ...event, headers: unpackHeaders(event.headers), redelivered };
 }
+
+const toClaimedDelivery = ({ claim, ...event }: Claimed<Envelope>): Delivery =>
+  toDelivery(event, { redelivered: claim.attempt > 1 });
 
 /** The consumer has dead-lettered the event itself. For the bus it is done, so that the next one of the aggregate is delivered. */
 const ackDead = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done : outcome);

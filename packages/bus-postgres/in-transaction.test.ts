@@ -5,6 +5,7 @@ import { inboxDeadLetters, openInbox } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { createRelay, openOutbox } from "@todoke/kernel/outbox";
 import { testDatabase, until } from "@todoke/kernel/testing";
+import type { Worker } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openPostgresBus } from "./index.ts";
 import { busMigrations } from "./store.ts";
@@ -61,6 +62,17 @@ function subscribe(db: Db, bus: EventBus) {
   return bus.subscribe({ consumer: "c", subjects: ["s.events"], handle, inTransaction });
 }
 
+const event = {
+  ...{
+    eventId: randomUUIDv7(),
+    eventType: "T",
+    subject: "s.events",
+    aggregateKey: "a",
+    occurredAt: "2026-01-01T00:00:00Z",
+  },
+  ...{ headers: {}, payload: new TextEncoder().encode(`{"name":"x"}`) },
+};
+
 /** Rows that one transaction wrote have the same xmin. */
 const publishedTogether = `select count(*)::int as n from outbox_events o join bus.bus_messages m using (event_id)
   where o.xmin::text = m.xmin::text and o.status = 'PUBLISHED'`;
@@ -101,6 +113,101 @@ test("effect, mark and ack are one commit: an acked delivery leaves no row", asy
     const { rowCount } = await t.db.query(`select from bus.bus_deliveries where status <> 'DONE'`);
     return rowCount === 0;
   });
+});
+
+/** Rows of an event in its outbox, the bus, the inbox and the effects that one transaction wrote. */
+const allTogether = `select e.name from outbox_events o join bus.bus_messages m using (event_id)
+    join processed_events p using (event_id) join effects e on e.name = o.payload ->> 'name'
+  where o.status = 'PUBLISHED' and array[o.xmin::text, m.xmin::text, p.xmin::text] = array_fill(e.xmin::text, array[3])`;
+
+/** Appends events until one of them was published and handled in one transaction. */
+async function appendUntilTogether(t: Awaited<ReturnType<typeof setup>>, relay: Worker) {
+  for (let n = 1; (await t.db.query(allTogether)).rowCount === 0; n++) {
+    await t.append(`first-${n}`);
+    relay.wake();
+    await until("it takes effect", async () => (await t.effects()).length === n);
+  }
+}
+
+test("publishing and handling are one commit if the consumer is in this process; then no delivery is stored", async () => {
+  await using t = await setup();
+  await using bus = await t.openBus();
+  await using relay = await startRelay(t.db, bus);
+  await using _ = await subscribe(t.db, bus);
+  await appendUntilTogether(t, relay);
+  const count = (await t.effects()).length;
+  const deliveries = async () =>
+    (await t.db.query(`select last_value from bus.bus_deliveries_delivery_id_seq`)).rows[0].last_value;
+  const deliveriesBefore = await deliveries();
+  for (let n = 1; (await deliveries()) !== deliveriesBefore || n < 5; n++) {
+    await t.append(`a-${n}`, `b-${n}`, `a-${n}x`);
+    relay.wake();
+    await until("they take effect", async () => (await t.effects()).length === count + 3 * n);
+  }
+  const of = (aggregate: string, all: readonly string[]) => all.filter((name) => name.startsWith(`${aggregate}-`));
+  expect(of("a", await t.effects()).slice(0, 4)).toEqual(["a-1", "a-1x", "a-2", "a-2x"]);
+});
+
+test("an event is not handled before an earlier one of its aggregate that was delivered", async () => {
+  await using t = await setup();
+  await using bus = await t.openBus();
+  await using relay = await startRelay(t.db, bus);
+  await using _ = await subscribe(t.db, bus);
+  await appendUntilTogether(t, relay);
+  // Another process of the consumer is handling it.
+  const taken = `insert into bus.bus_deliveries (consumer, message_id, aggregate_key, status, lease_until, attempt_count)
+    values ('c', 0, 'a', 'IN_FLIGHT', now() + interval '1 hour', 1)`;
+  await t.db.query(taken);
+  await t.append("a-1", "b-1");
+  relay.wake();
+  await until("the other aggregate goes on", async () => (await t.effects()).includes("b-1"));
+  await until("the event waits", async () => {
+    const { rows } = await t.db.query(
+      `select status from bus.bus_deliveries where aggregate_key = 'a' order by message_id`,
+    );
+    return rows.map(({ status }) => status).join() === "IN_FLIGHT,PENDING";
+  });
+  expect(await t.effects()).not.toContain("a-1");
+  await t.db.query(`delete from bus.bus_deliveries where message_id = 0`);
+  await until("it takes effect", async () => (await t.effects()).includes("a-1"));
+});
+
+test("an event that its consumer has processed before is published and has no second effect", async () => {
+  await using t = await setup();
+  await using bus = await t.openBus();
+  await using relay = await startRelay(t.db, bus);
+  await using _ = await subscribe(t.db, bus);
+  await appendUntilTogether(t, relay);
+  const effects = await t.effects();
+  // Its message has been removed by age, and an operator has it published again.
+  await t.db.query(`delete from bus.bus_messages`);
+  await t.db.query(`update outbox_events set status = 'PENDING', published_at = null, attempt_count = 0`);
+  relay.wake();
+  await until("all are PUBLISHED and delivered", async () => {
+    const left = await t.db.query(`select from outbox_events where published_at is null
+      union all select from bus.bus_deliveries where done_at is null`);
+    return left.rowCount === 0;
+  });
+  expect(await t.effects()).toEqual(effects);
+});
+
+test("a consumer that has stopped gets its events when it starts again", async () => {
+  await using t = await setup();
+  await using bus = await t.openBus();
+  await using relay = await startRelay(t.db, bus);
+  {
+    await using _ = await subscribe(t.db, bus);
+    await appendUntilTogether(t, relay);
+  }
+  await t.append("late-1");
+  relay.wake();
+  await until("it is delivered", async () => {
+    const { rowCount } = await t.db.query(`select from bus.bus_deliveries where status = 'PENDING'`);
+    return rowCount === 1;
+  });
+  expect(await t.effects()).not.toContain("late-1");
+  await using _ = await subscribe(t.db, bus);
+  await until("it takes effect", async () => (await t.effects()).includes("late-1"));
 });
 
 test("an event whose effect fails is retried and dead-lettered alone; the others take effect once, in order", async () => {
@@ -161,7 +268,14 @@ test("a bus in another database, or without rights on its tables, has no publish
     );
     expect(await bus.openPublisher?.(t.open({ url }))).toBeUndefined();
     await t.db.query(`grant update, delete on all tables in schema bus to ${role}`);
-    expect(await bus.openPublisher?.(t.open({ url }))).toBeDefined();
+    await using _ = await subscribe(t.db, bus);
+    const [own, others] = [await bus.openPublisher?.(t.db), await bus.openPublisher?.(t.open({ url }))];
+    await transaction(
+      t.db,
+      async (tx) => void (await Promise.all([own?.publish(tx, [event]), others?.publish(tx, [event])])),
+    );
+    expect(own?.findConsumer?.()).toBeDefined();
+    expect(others?.findConsumer?.()).toBeUndefined(); // It has another user, which may have other rights.
   } finally {
     await t.db.query(`drop owned by ${role}; drop role ${role}`);
   }

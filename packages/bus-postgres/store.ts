@@ -108,18 +108,62 @@ export function insertMessagesIn(schema: string): (tx: Tx, events: readonly Enve
   };
 }
 
+/** A subscribed consumer of a new message, and whether it handles the message in the transaction that stores it. */
+interface StoredFor {
+  readonly event_id: string;
+  readonly subject: string;
+  readonly here: boolean;
+}
+
+/**
+ * Inserts new messages in a transaction of a consumer that handles them there. It gets no delivery, unless an earlier one of the
+ * aggregate waits: then the event must wait too. Rejects if a message is stored already.
+ */
+export function insertMessagesFor(schema: string, consumer: string) {
+  const text = insertMessagesForSql(`${schema}.`);
+  return async (tx: Tx, events: readonly Envelope[]): Promise<readonly StoredFor[]> =>
+    (await tx.query<StoredFor>({ name: "bus publish here", text, values: [toParameter(events), consumer] })).rows;
+}
+
+/**
+ * An earlier event of the aggregate was published by a transaction that had committed before the outbox row of this one could
+ * be completed, so this statement sees its delivery.
+ */
+const insertMessagesForSql = (prefix: string) => `
+           with e as (
+             ${eventsSql}
+           ), m as (
+             ${insertSql(prefix)}
+             returning message_id, event_id, subject, aggregate_key
+           ), subscribed as materialized (
+             select m.message_id, m.event_id, m.subject, m.aggregate_key, s.consumer,
+                    s.consumer = $2 and (select true from ${prefix}bus_deliveries d
+                                          where d.consumer = $2 and d.aggregate_key = m.aggregate_key and d.done_at is null
+                                          limit 1) is null as here
+               from m join ${prefix}bus_subscriptions s on s.subject = m.subject
+           ), insert_deliveries as (
+             insert into ${prefix}bus_deliveries (consumer, message_id, aggregate_key)
+             select consumer, message_id, aggregate_key from subscribed where not here order by message_id
+           )
+           select event_id, subject, here from subscribed`;
+
 const toParameter = (events: readonly Envelope[]) => JSON.stringify(events.map(messageRow));
+
+const eventsSql = `select * from rows from (jsonb_to_recordset($1::jsonb) as (
+                    event_id uuid, event_type text, subject text, aggregate_key text, occurred_at text,
+                    headers jsonb, payload text))
+                  with ordinality as e(event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, ordinal)`;
+
+const insertSql = (prefix: string) => `
+             insert into ${prefix}bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+             select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
+               from e order by ordinal`;
 
 const insertMessagesSql = (prefix: string) => `
            with e as (
-             select * from rows from (jsonb_to_recordset($1::jsonb) as (
-                    event_id uuid, event_type text, subject text, aggregate_key text, occurred_at text,
-                    headers jsonb, payload text))
-                  with ordinality as e(event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, ordinal)
+             ${eventsSql}
            ), m as (
-             insert into ${prefix}bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
-             select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
-               from e order by ordinal
+             ${insertSql(prefix)}
              on conflict (event_id) do nothing
              returning message_id, subject, aggregate_key
            )
@@ -128,6 +172,23 @@ const insertMessagesSql = (prefix: string) => `
              from m join ${prefix}bus_subscriptions s on s.subject = m.subject
             order by m.message_id`;
 
+/**
+ * A trace id is part of the traceparent, so a message stores one of them, under a name that no header has: names are in lower
+ * case. It is 60 bytes less of write-ahead log for each event.
+ */
+const traceHeader = "T";
+
+function packHeaders(headers: Envelope["headers"]): Envelope["headers"] {
+  const { traceparent, trace_id, ...others } = headers;
+  const isPart = trace_id !== undefined && traceparent?.slice(3, 35) === trace_id;
+  return isPart ? { ...others, [traceHeader]: traceparent } : headers;
+}
+
+export function unpackHeaders(headers: Envelope["headers"]): Envelope["headers"] {
+  const { [traceHeader]: traceparent, ...others } = headers;
+  return traceparent === undefined ? headers : { ...others, traceparent, trace_id: traceparent.slice(3, 35) };
+}
+
 function messageRow(event: Envelope) {
   return {
     event_id: event.eventId,
@@ -135,7 +196,7 @@ function messageRow(event: Envelope) {
     subject: event.subject,
     aggregate_key: event.aggregateKey,
     occurred_at: event.occurredAt,
-    headers: event.headers,
+    headers: packHeaders(event.headers),
     payload: Buffer.from(event.payload).toString("base64"),
   };
 }
@@ -271,12 +332,20 @@ async function finishOrExtend(tx: Tx, join: Join, lastBatch: number): Promise<Jo
   return { state: "joined" };
 }
 
-/** Identifies the database that a pool connects to. Two servers do not start in the same microsecond. */
-export async function readDatabaseId(db: Db): Promise<string> {
-  const { rows } = await db.query<{ id: string }>(
-    `select pg_postmaster_start_time() || ' ' || oid as id from pg_database where datname = current_database()`,
+/** What a pool connects to. */
+interface DatabaseId {
+  /** Identifies the database. Two servers do not start in the same microsecond. */
+  readonly id: string;
+  readonly user: string;
+  readonly schema: string;
+}
+
+export async function readDatabaseId(db: Db): Promise<DatabaseId> {
+  const { rows } = await db.query<DatabaseId>(
+    `select pg_postmaster_start_time() || ' ' || oid as id, current_user::text as user, current_schema()::text as schema
+       from pg_database where datname = current_database()`,
   );
-  return rows[0]?.id ?? "";
+  return rows[0] as DatabaseId;
 }
 
 /** Whether the user of `db` may publish and consume with its own transactions. */

@@ -39,7 +39,11 @@ function notificationRow(n: number): NotificationRow {
     user_id: "u_123",
     event_type: "EntitlementGranted",
     text: { en: `item${n}`, ja: `item${n}` },
-    payload: { event_id: fixedId(1_000 + n), event_type: "EntitlementGranted", stock_keeping_unit: `item${n}` },
+    formatPayload: () => ({
+      event_id: fixedId(1_000 + n),
+      event_type: "EntitlementGranted",
+      stock_keeping_unit: `item${n}`,
+    }),
     occurred_at: `2026-01-08T07:00:${String(n % 60).padStart(2, "0")}.000001Z`,
     headers: {},
   };

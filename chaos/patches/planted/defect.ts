@@ -19,6 +19,8 @@ export interface Planted {
 interface BringOut {
   /** Default: PostgreSQL. */
   readonly bus?: BusKind;
+  /** Names of the services to run. Default: entitlement, notification and orders. */
+  readonly services?: readonly string[];
   readonly forMs?: number;
   /** Commands per second. */
   readonly rate?: number;

@@ -3,7 +3,10 @@ import { claimDefects } from "./claims.ts";
 import { commandDefects } from "./commands.ts";
 import type { Planted } from "./defect.ts";
 import { eventDefects } from "./events.ts";
+import { matchmakingDefects } from "./matchmaking.ts";
 import { orderDefects } from "./orders.ts";
+import { playerDefects } from "./players.ts";
+import { pointsDefects } from "./points.ts";
 import { sendingDefects } from "./sending.ts";
 import { transactionDefects } from "./transactions.ts";
 
@@ -14,4 +17,7 @@ export const planted: readonly Planted[] = [
   ...sendingDefects,
   ...orderDefects,
   ...transactionDefects,
+  ...pointsDefects,
+  ...playerDefects,
+  ...matchmakingDefects,
 ];

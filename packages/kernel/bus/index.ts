@@ -62,6 +62,18 @@ export interface TransactionalHandler {
 export interface TransactionalPublisher {
   /** Two events of one aggregate may be in one call. Rejects if one of them cannot be stored. */
   publish(tx: Tx, events: readonly Envelope[]): Promise<void>;
+  /** A consumer in this process that can publish and handle events like the last ones in one transaction, if there is one. */
+  readonly findConsumer?: () => PublishingConsumer | undefined;
+}
+
+/** Publishes events in a transaction of their consumer, which handles them there: no delivery has to be stored for it. */
+export interface PublishingConsumer {
+  /** Its transactions may write to the tables of the publisher, */
+  readonly db: Db;
+  /** which are in this schema. */
+  readonly schema: string;
+  /** Rejects if one of the events cannot be stored, or handled. */
+  publish(tx: Tx, events: readonly Envelope[]): Promise<void>;
 }
 
 export interface EventBus extends AsyncDisposable {

@@ -5,6 +5,7 @@
  * that is wholly in this transaction needs none of that: its effect and the end of the row are one commit. Rows that have
  * failed before are left to claims, which count attempts and delay retries (docs/adr/0063).
  */
+import { hash } from "node:crypto";
 import { identifier } from "../db/pool.ts";
 import type { Tx } from "../db/transaction.ts";
 import { isReady, isUnfinished } from "./statements.ts";
@@ -38,7 +39,9 @@ export function createCompletion<Row extends object>(
   if (spec.claim || spec.settledByJobsOnly || spec.states.ready === spec.states.claimed)
     throw new Error(`${spec.table}: rows with claim rules of their own cannot be completed`);
   const text = completeSql(spec, options);
-  const name = `complete ${spec.name ?? `${spec.table} ${spec.key}`}`;
+  // A connection may complete rows of the same table in several schemas. Of a name, PostgreSQL reads 63 bytes.
+  const suffix = options.schema === undefined ? "" : ` ${hash("sha256", options.schema, "hex").slice(0, 8)}`;
+  const name = `complete ${spec.name ?? `${spec.table} ${spec.key}`}${suffix}`;
   return async (tx, { limit, queue, dueWithinMs = centuryMs }) => {
     const values = [limit, ...(spec.queue ? [queue] : []), ...(spec.order ? [] : [dueWithinMs])];
     return (await tx.query<Row>({ name, text, values })).rows;

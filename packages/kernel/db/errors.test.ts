@@ -10,6 +10,12 @@ test("only an error of a live session proves that the transaction was rolled bac
   expect(isRolledBack(Object.assign(new Error("connection reset"), { code: "ECONNRESET" }))).toBe(false);
 });
 
+test("a process that cannot open a connection finds the database unavailable", () => {
+  for (const code of ["ECONNREFUSED", "EAI_AGAIN", "EMFILE", "ENFILE"])
+    expect(isUnavailable(Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code })), code).toBe(true);
+  expect(isUnavailable(Object.assign(new Error("no"), { code: "EACCES" }))).toBe(false);
+});
+
 test("an unavailable database is distinguished from a rejected request", () => {
   for (const code of ["25006", "57P01", "55P03", "08006", "53300"])
     expect(isUnavailable(serverError(code)), code).toBe(true);

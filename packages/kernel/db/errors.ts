@@ -40,8 +40,11 @@ const unavailableStates = new Set([
   "55P03", // lock timeout: busy rather than broken
 ]);
 
+// EMFILE, ENFILE: this process has no file descriptor left for a connection.
 const connectionCodes = new Set(
-  "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH ENOENT".split(" "),
+  "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH ENOENT EMFILE ENFILE".split(
+    " ",
+  ),
 );
 
 // node-postgres has no codes for these. Its own tests pin the texts.

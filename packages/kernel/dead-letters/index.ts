@@ -154,12 +154,17 @@ select ${columns}, ${cursor}::text as cursor from ${from}
   const previewSql = `
 select (select count(*) from (select from ${from} where ${matches} limit $4) m)::int as count,
        (select max(${cursor}) from ${from} where ${isVisible} and ${isDead})::text as through`;
+  // Equal errors are counted first: the pattern of an error costs more than the rest of the row.
   const groupSql = `
-select md5(error) as "group", error, count(*)::int as count, ${rfc3339Sql("min(since)")} as first_at,
-       ${rfc3339Sql("max(since)")} as last_at, (array_agg(id order by cursor desc))[1] as example_id,
+select md5(error) as "group", error, sum(count)::int as count, ${rfc3339Sql("min(first_at)")} as first_at,
+       ${rfc3339Sql("max(last_at)")} as last_at, (array_agg(id order by cursor desc))[1] as example_id,
        (array_agg(last_error order by cursor desc))[1] as example
-  from (select ${id}::text as id, ${cursor} as cursor, ${since} as since, r.last_error, ${errorPattern} as error
-          from ${from} where ${isVisible} and ${isDead} order by ${cursor} limit $1) d
+  from (select ${errorPattern} as error, r.*
+          from (select last_error, count(*) as count, min(since) as first_at, max(since) as last_at, max(cursor) as cursor,
+                       (array_agg(id order by cursor desc))[1] as id
+                  from (select ${id}::text as id, ${cursor} as cursor, ${since} as since, r.last_error
+                          from ${from} where ${isVisible} and ${isDead} order by ${cursor} limit $1) d
+                 group by last_error) r) e
  group by error order by count desc, error limit ${groupsMax}`;
   const countSql = `select count(*)::int as dead from (select from ${from} where ${isVisible} and ${isDead} limit $1) r`;
   const showSql = `select ${columns}, (${isDead}) as dead, ${detail} from ${from} where ${isVisible} and ${id} = $1`;

@@ -40,6 +40,20 @@ export async function apply<Event>(inbox: InboxContext<Event>, tx: Tx, items: re
   return events.length;
 }
 
+/** The same for events that are new. Rejects if one of them is not: then its duplicate is ignored by `apply`, outside this transaction. */
+export async function applyNew<Event>(
+  inbox: InboxContext<Event>,
+  tx: Tx,
+  items: readonly Item<Event>[],
+): Promise<void> {
+  const eventIds = items.map(({ delivery }) => delivery.eventId);
+  await store.insertNewlyProcessed(tx, inbox.consumer, eventIds);
+  await inbox.effect(
+    tx,
+    items.map(({ event }) => event),
+  );
+}
+
 /** Runs the work in a span of every delivery. An effect of several events has no single parent span. */
 export async function inSpans<T>(items: readonly { delivery: Delivery }[], work: () => Promise<T>): Promise<T> {
   const spans = items.map(({ delivery }) => startHandleSpan(delivery));

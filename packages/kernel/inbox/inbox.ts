@@ -5,7 +5,7 @@ import { afterCommit, type Db, type Tx, transaction } from "../db/index.ts";
 import { count } from "../telemetry/index.ts";
 import type { Worker, WorkerOptions } from "../worker/index.ts";
 import { type Backoff, createWorker, defaultBackoff, done, type Outcome, release } from "../worker/index.ts";
-import { apply, decodeItem, type Item, inSpans, Unreadable } from "./apply.ts";
+import { apply, applyNew, decodeItem, type Item, inSpans, Unreadable } from "./apply.ts";
 import { handleOne } from "./handle-one.ts";
 import { type StorableDelivery, withStorableId } from "./storable.ts";
 import * as store from "./store.ts";
@@ -72,7 +72,7 @@ async function handleAll<Event>(inbox: InboxContext<Event>, delivered: readonly 
   return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
 }
 
-/** Applies all of them in the transaction that acks them. Rejects if one of them cannot be read. */
+/** Applies all of them in the transaction that acks them. Rejects if one of them cannot be read, or is not new. */
 async function applyAll<Event>(inbox: InboxContext<Event>, tx: Tx, delivered: readonly Delivery[]): Promise<void> {
   const { consumer } = inbox;
   const items = delivered.map((delivery) => {
@@ -80,11 +80,8 @@ async function applyAll<Event>(inbox: InboxContext<Event>, tx: Tx, delivered: re
     if (item instanceof Unreadable) throw item;
     return item;
   });
-  const effects = await inSpans(items, () => apply(inbox, tx, items));
-  afterCommit(tx, () => {
-    count("todoke.inbox.events", { consumer, result: "effect" }, effects);
-    count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);
-  });
+  await inSpans(items, () => applyNew(inbox, tx, items));
+  afterCommit(tx, () => count("todoke.inbox.events", { consumer, result: "effect" }, items.length));
 }
 
 /** The deliveries that can share a transaction: first deliveries, readable, and not behind one that is not. */

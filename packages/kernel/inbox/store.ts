@@ -18,6 +18,16 @@ export async function insertProcessed(tx: Tx, consumer: string, eventIds: readon
   return new Set(rows.map((row) => row.event_id));
 }
 
+/** Marks events that nobody has processed. Rejects if one of them is marked, which costs less to find out than to ignore. */
+export async function insertNewlyProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<void> {
+  await tx.query({
+    name: "inbox newly processed",
+    text: `insert into processed_events (consumer, event_id)
+           select $1, e.event_id from unnest($2::uuid[]) as e(event_id) order by e.event_id`,
+    values: [consumer, eventIds],
+  });
+}
+
 /** Counts an attempt before it begins. Returns undefined if the event is already processed. */
 export async function countAttempt(db: Db, consumer: string, eventId: string): Promise<number | undefined> {
   const { rows } = await runStatement<{ attempt_count: number }>(db, {

@@ -5,7 +5,8 @@
  * when the one before it is stored. While the bus is unavailable, events are released, which does not count as an attempt,
  * and the relay pauses.
  *
- * If the bus is in the database of the outbox, one transaction stores the messages and makes the events PUBLISHED.
+ * If the bus is in the database of the outbox, one transaction stores the messages and makes the events PUBLISHED. If their
+ * consumer is in this process, it handles them in the same transaction (docs/adr/0153).
  */
 import { BusUnavailable, type Envelope, type EventBus, type TransactionalPublisher } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
@@ -22,10 +23,18 @@ import {
   type Outcome,
   release,
   retry,
+  type TransactionalPass,
   type Worker,
   type WorkerOptions,
 } from "../worker/index.ts";
-import { completeEvents, type OutboxEvent, outboxClaims, outboxClaimsOf, type SubjectFilter } from "./store.ts";
+import {
+  completeEvents,
+  completeEventsIn,
+  type OutboxEvent,
+  outboxClaims,
+  outboxClaimsOf,
+  type SubjectFilter,
+} from "./store.ts";
 
 export interface RelayOptions
   extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
@@ -148,16 +157,24 @@ export function createRelay({
   if (!publisher || subjects) return createWorker(claimed);
 
   /** An event that cannot be encoded fails the pass, and the worker with claims makes it FAILED. */
-  async function moveEvents(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
-    const spans = events.map(startPublishSpan);
-    const envelopes = events.map((event, index) => toEnvelope(event, encode(event), spans[index]?.headers));
-    try {
-      await publisher?.publish(tx, envelopes);
-      for (const span of spans) span?.end();
-    } catch (error) {
-      for (const span of spans) span?.end(describeError(error));
-      throw error;
-    }
+  const moveEvents = ({ publish }: Pick<TransactionalPublisher, "publish">) =>
+    async function move(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
+      const spans = events.map(startPublishSpan);
+      const envelopes = events.map((event, index) => toEnvelope(event, encode(event), spans[index]?.headers));
+      try {
+        await publish(tx, envelopes);
+        for (const span of spans) span?.end();
+      } catch (error) {
+        for (const span of spans) span?.end(describeError(error));
+        throw error;
+      }
+    };
+
+  function findPassWithConsumer(): TransactionalPass<OutboxEvent> | undefined {
+    const consumer = publisher?.findConsumer?.();
+    if (!consumer) return undefined;
+    const { db, schema } = consumer;
+    return { db, complete: completeEventsIn(schema), runInTransaction: moveEvents(consumer) };
   }
 
   return createDirectWorker({
@@ -165,7 +182,8 @@ export function createRelay({
     db: options.db,
     complete: completeEvents,
     batchMax: settings.batchMax,
-    runInTransaction: moveEvents,
+    runInTransaction: moveEvents(publisher),
+    findLongerPass: findPassWithConsumer,
     onDone: (events) => events.forEach((event) => void onPublished(event, event.ageMs / 1_000)),
   });
 }

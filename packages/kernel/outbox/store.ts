@@ -1,7 +1,7 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
 import { hash } from "node:crypto";
 import type { Envelope } from "../bus/index.ts";
-import { type Claims, type ClaimTableSpec, createClaims, createCompletion } from "../claims/index.ts";
+import { type Claims, type ClaimTableSpec, type Completion, createClaims, createCompletion } from "../claims/index.ts";
 import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 import { checkSubject } from "./insert-events-sql.ts";
@@ -46,6 +46,15 @@ export function outboxClaimsOf(filter: SubjectFilter): Claims<OutboxEvent> {
 
 /** Makes events PUBLISHED in the transaction that stores their messages. */
 export const completeEvents = createCompletion<OutboxEvent>(outboxClaims.table);
+
+const completions = new Map<string, Completion<OutboxEvent>>();
+
+/** The same in a transaction that has another schema: the outbox is in this one. */
+export function completeEventsIn(schema: string): Completion<OutboxEvent> {
+  const complete = completions.get(schema) ?? createCompletion<OutboxEvent>(outboxClaims.table, { schema });
+  completions.set(schema, complete);
+  return complete;
+}
 
 /** The table's name, which the topic of a relay's wake-ups contains. */
 export const outboxTable = outboxClaims.table.table;

@@ -15,15 +15,22 @@ import { backoffMs } from "./backoff.ts";
 import { createWorker, type Worker, type WorkerOptions } from "./index.ts";
 import { type Loop, startLoop } from "./loop.ts";
 
-export interface DirectWorkerOptions<Row extends object> {
-  /** The worker with claims. `wakeups` and `topic` wake the passes. */
-  readonly claimed: WorkerOptions<Row>;
+/** What a pass does in its transaction. */
+export interface TransactionalPass<Row extends object> {
   readonly db: Db;
   readonly complete: Completion<Row>;
+  /** Does the work in the transaction. If it throws, nothing has happened. */
+  readonly runInTransaction: (tx: Tx, rows: readonly Row[]) => Promise<void>;
+}
+
+/** If a pass fails, its rows are left to claims. */
+export interface DirectWorkerOptions<Row extends object> extends TransactionalPass<Row> {
+  /** The worker with claims. `wakeups` and `topic` wake the passes. */
+  readonly claimed: WorkerOptions<Row>;
   /** Rows per pass. */
   readonly batchMax: number;
-  /** Does the work in the transaction. If it throws, nothing has happened and the rows are left to claims. */
-  readonly runInTransaction: (tx: Tx, rows: readonly Row[]) => Promise<void>;
+  /** A pass that also does what would follow in another transaction, if that is possible now. If it fails, ordinary passes run for a while. */
+  readonly findLongerPass?: () => TransactionalPass<Row> | undefined;
   /** Called after the commit. */
   readonly onDone?: (rows: readonly Row[]) => void;
 }
@@ -49,12 +56,14 @@ function claimsBeside<Row extends object>(claims: Claims<Row>, isCompletingNew: 
 
 /** Creates both workers as one. Call `start()` to run them in the background. */
 export function createDirectWorker<Row extends object>(options: DirectWorkerOptions<Row>): Worker {
-  const { db, complete, batchMax, runInTransaction, onDone } = options;
+  const { batchMax, findLongerPass, onDone } = options;
   const { wakeups, topic, onError, ...claimedOptions } = options.claimed;
   const { name, queue } = claimedOptions;
   let isDirect = false;
   let failures = 0;
   let directFrom = 0;
+  let longerFailures = 0;
+  let longerFrom = 0;
   let drainedAt = performance.now();
   /** When a pass last completed rows. */
   let busyAt = Number.NEGATIVE_INFINITY;
@@ -75,6 +84,23 @@ export function createDirectWorker<Row extends object>(options: DirectWorkerOpti
   });
 
   async function pass(): Promise<number> {
+    const longer = performance.now() < longerFrom ? undefined : findLongerPass?.();
+    if (!longer) return await run(options);
+    try {
+      const completed = await run(longer);
+      longerFailures = 0;
+      return completed;
+    } catch (error) {
+      longerFrom = performance.now() + backoffMs(++longerFailures, failureBackoff);
+      count("todoke.worker.errors", { [logFields.worker]: name, step: "complete" });
+      onError?.(
+        new Error(`${name}: a pass with its consumer failed; the events are delivered to it`, { cause: error }),
+      );
+      return await run(options);
+    }
+  }
+
+  async function run({ db, complete, runInTransaction }: TransactionalPass<Row>): Promise<number> {
     const startedAt = performance.now();
     const dueWithinMs = startedAt - drainedAt + commitDelayMs;
     const rows = await transaction(db, async (tx) => {

@@ -20,7 +20,7 @@ import type { Wakeups } from "./wakeups.ts";
 export { inAggregateOrder } from "./aggregate-order.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./describe-error.ts";
-export { createDirectWorker, type DirectWorkerOptions } from "./direct.ts";
+export { createDirectWorker, type DirectWorkerOptions, type TransactionalPass } from "./direct.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
 export { type RunBatchesOptions, runBatches } from "./run-batches.ts";

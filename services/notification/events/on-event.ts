@@ -25,13 +25,12 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): r
     );
   }
   const event = decodeEvent(eventType, payload);
-  const json = formatEvent(eventType, event);
   return draftsFor(eventType, event).map((draft) => ({
     ...draft,
     // The envelope's id, which the inbox marks processed, and not the payload's.
     event_id: eventId,
     event_type: eventType,
-    payload: json,
+    formatPayload: () => formatEvent(eventType, event),
     occurred_at: formatTimestamp(event.occurredAt),
     headers: pickTrace(headers),
   }));
@@ -65,12 +64,14 @@ export function notify({ wakeSender, wakeStreams = () => {}, sendNow }: NotifyOp
       await insertNotifications(tx, rows);
       return afterCommit(tx, wakeSender);
     }
-    const sent = await insertSent(tx, rows);
-    await sendNow(sent).catch((error) => {
+    try {
+      const sent = await insertSent(tx, rows);
+      await sendNow(sent);
+      afterCommit(tx, () => countSent(sent.length));
+    } catch (error) {
       sendNowFrom = performance.now() + sendNowPauseMs;
       throw error; // Nothing was inserted. The inbox handles the events again.
-    });
-    afterCommit(tx, () => countSent(sent.length));
+    }
   };
 }
 

@@ -46,8 +46,8 @@ export interface NotificationRow {
   readonly event_type: string;
   readonly text: Text;
   readonly data?: Data;
-  /** The event as JSON. Only the dead letter needs it. */
-  readonly payload: unknown;
+  /** The event as JSON. Only a dead letter needs it. */
+  readonly formatPayload: () => unknown;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -68,16 +68,19 @@ export async function insertNotifications(tx: Tx, rows: readonly NotificationRow
              from jsonb_to_recordset($1::jsonb) as n(${rowColumns}, payload jsonb, headers jsonb)
             order by notification_id
            on conflict do nothing`,
-    values: [JSON.stringify(rows)],
+    values: [JSON.stringify(rows.map(({ formatPayload, ...row }) => ({ ...row, payload: formatPayload() })))],
   });
 }
 
 /**
- * Inserts notifications that are sent in this transaction, and returns those that are new. They are never sent again, so the
- * row has neither the trace nor the event, which only sending and its dead letter need.
+ * Inserts notifications that are sent in this transaction, and returns them. They are never sent again, so the row has neither
+ * the trace nor the event, which only sending and its dead letter need. Rejects if one of them is there already, which is rare:
+ * to ignore it would cost every row a record of the write-ahead log.
  */
 export async function insertSent(tx: Tx, rows: readonly NotificationRow[]): Promise<Notification[]> {
-  const parameter = rows.map(({ payload: _, headers: __, ...row }) => row);
+  // An event may list a user twice.
+  const unique = [...new Map(rows.map((row) => [row.notification_id, row])).values()];
+  const parameter = unique.map(({ formatPayload: _, headers: __, ...row }) => row);
   const inserted = await tx.query<{ notification_id: string; age_ms: number }>({
     name: "insert sent notifications",
     text: `insert into notifications
@@ -85,16 +88,11 @@ export async function insertSent(tx: Tx, rows: readonly NotificationRow[]): Prom
            select notification_id, event_id, user_id, event_type, text, data, occurred_at, ${notificationSql.doneValues}
              from jsonb_to_recordset($1::jsonb) as n(${rowColumns})
             order by notification_id
-           on conflict do nothing
            returning notification_id, (extract(epoch from clock_timestamp() - occurred_at) * 1000)::float8 as age_ms`,
     values: [JSON.stringify(parameter)],
   });
   const ages = new Map(inserted.rows.map(({ notification_id, age_ms }) => [notification_id, age_ms]));
-  // An event may list a user twice: only the first is inserted.
-  return rows.flatMap((row) => {
-    const ageMs = ages.get(row.notification_id);
-    return ageMs !== undefined && ages.delete(row.notification_id) ? [toNotification(row, ageMs)] : [];
-  });
+  return unique.map((row) => toNotification(row, ages.get(row.notification_id) ?? 0));
 }
 
 const toNotification = (row: NotificationRow, ageMs: number): Notification => ({

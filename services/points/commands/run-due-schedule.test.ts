@@ -167,6 +167,15 @@ test("a schedule that fails is reported and blocks neither schedules nor reserva
   expect(await t.row(poison)).toMatchObject({ status: "ACTIVE", is_ahead: false });
 });
 
+test("without lot_ttl_seconds the points never expire", async () => {
+  await using t = await setup();
+  await t.schedule({});
+  await runDueSchedule(t.db, { onError });
+  const rows = await t.rows(`select lot_expires_at from point_reservations`);
+  expect(rows.length).toBeGreaterThan(0);
+  for (const row of rows) expect(row).toEqual({ lot_expires_at: null });
+});
+
 test("a lot_ttl_seconds beyond the year 9999 ends with that year", async () => {
   await using t = await setup();
   await t.schedule({ lotTtlSeconds: Number.MAX_SAFE_INTEGER });

@@ -141,8 +141,10 @@ insert_reservations as (
   insert into point_reservations (id, user_id, point_amount, execute_at, idempotency_key, request_hash,
                                   lot_expires_at, reason, schedule_id, occurrence_at)
   select ($5::uuid[])[u.ordinal], u.user_id, s.point_amount, $2::timestamptz, k.key, sha256(convert_to(k.key, 'utf8')),
-         least($2::timestamptz + least(s.lot_ttl_seconds, ${tenThousandYearsSeconds}) * interval '1 second',
-               '9999-12-31 23:59:59.999+00'),
+         -- least() skips a null, so that without the case points without an end would end with the year 9999.
+         case when s.lot_ttl_seconds is not null then
+           least($2::timestamptz + least(s.lot_ttl_seconds, ${tenThousandYearsSeconds}) * interval '1 second',
+                 '9999-12-31 23:59:59.999+00') end,
          s.reason, s.schedule_id, $2::timestamptz
     from users u
    cross join (select * from point_schedules where schedule_id = $1) s

@@ -36,7 +36,17 @@ export function contentConforms(bus: BusUnderTest): void {
       "x-printable": printable,
       "x-long": "0123456789".repeat(400),
     };
-    await assertIntact(bus, [sampleEvent({ headers }), sampleEvent({ headers: {} })]);
+    const { traceparent } = headers;
+    const traces = [
+      { traceparent },
+      { traceparent, trace_id: traceparent.slice(3, 35) },
+      { traceparent, trace_id: "f" },
+    ];
+    const all = [headers, {}, ...traces, { trace_id: "f" }];
+    await assertIntact(
+      bus,
+      all.map((each) => sampleEvent({ headers: each })),
+    );
   });
 
   test(`${name}: ID, type, aggregate, time and subject arrive unchanged`, async () => {
