@@ -11,7 +11,7 @@ export interface Bar {
 
 export interface BarChart {
   readonly title: string;
-  /** What a bar's length means: "jobs per second". */
+  /** The unit of the bars: "jobs per second". */
   readonly unit: string;
   readonly better: "more" | "less";
   readonly bars: readonly Bar[];

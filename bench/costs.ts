@@ -1,6 +1,7 @@
 /**
- * What one grant, order, reservation, spend and match costs, with all services in one process as `npm start` runs them: CPU time of
- * Node and PostgreSQL, write-ahead log and disk, until every event is delivered. docs/scale.md calculates with these figures.
+ * The cost of one grant, order, reservation, spend and match, with all services in one process as `npm start` runs them: CPU
+ * time of Node and PostgreSQL, write-ahead log and disk, until every event is delivered. docs/scale.md calculates with these
+ * figures.
  */
 import { randomUUID, randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,7 +25,7 @@ const connections = 64;
 interface Kind {
   readonly service: Parameters<AllServices["urlOf"]>[0];
   readonly requestsEach: number;
-  /** Of the commands of a round. */
+  /** The share of a round's commands; all by default. */
   readonly share?: number;
   readonly nextRequest: () => string;
 }

@@ -29,7 +29,7 @@ export interface RoadOptions {
 const connections = 64;
 const steadyPerSecond = 500;
 
-/** What one round costs, per grant. */
+/** The cost of one round, per grant. */
 interface Round {
   readonly perSecond: number;
   readonly nodeMicroseconds: number;

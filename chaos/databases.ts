@@ -1,5 +1,5 @@
 /**
- * A database for every service of a run, with the roles and rights of deploy/postgres, and one for the bus if it is in
+ * Creates a database for every service of a run, with the roles and rights of deploy/postgres, and one for the bus if it is in
  * PostgreSQL. The owners migrate; processes have roles of their own, which inherit the rights of their service's runtime role.
  * The checker reads as a superuser.
  */

@@ -53,7 +53,7 @@ export interface Exit {
   readonly signal: string | null;
   /** What the harness intended: a kill, an orderly stop, or nothing. */
   readonly wanted: "kill" | "stop" | "start" | "nothing";
-  /** The end of its log, if it exited by itself. */
+  /** The end of its log, if it exited on its own. */
   readonly logTail?: string;
 }
 

@@ -132,7 +132,7 @@ export type InvariantName = keyof typeof invariants;
 /** One violation, with what is needed to find it in the evidence. */
 export interface Violation {
   readonly invariant: InvariantName;
-  /** What was found, with IDs: "command c17 has 2 rows in entitlement_audit". */
+  /** The finding, with IDs: "command c17 has 2 rows in entitlement_audit". */
   readonly what: string;
 }
 

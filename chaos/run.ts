@@ -31,7 +31,7 @@ export interface RunOptions {
   readonly seed: string;
   readonly bus: BusKind;
   readonly forMs: number;
-  /** The load goes on after `forMs` until this many commands are answered. */
+  /** The load continues after `forMs` until this many commands are answered. */
   readonly answeredMin?: number;
   /** Commands per second. */
   readonly rate: number;

@@ -96,7 +96,7 @@ export class Slot {
     this.#signal("stop", "SIGTERM");
   }
 
-  /** Clients are not sent to it any longer, as with a load balancer. */
+  /** Clients no longer use it, as behind a load balancer. */
   #signal(wanted: Exit["wanted"], signal: NodeJS.Signals): void {
     this.#intended = wanted;
     this.#http = undefined;

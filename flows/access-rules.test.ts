@@ -67,7 +67,7 @@ function listCallers(service: ServiceName, users: Users, { openSession }: All): 
   ];
 }
 
-/** What the rule says: the caller is allowed ("in"), not recognised (401) or rejected (403). */
+/** The expected result: the caller is allowed ("in"), not recognised (401) or rejected (403). */
 function expectedResult(caller: Caller, { config }: RouteOptions, userId: string): "in" | 401 | 403 {
   const rule = config?.rule ?? {};
   if (rule.isPublic) return "in";
@@ -153,7 +153,7 @@ test("every route has the access rule of the table, and rejects every other call
   expect(sentCount).toBeGreaterThan(500);
 }, 300_000);
 
-/** Of what every service has for staff. */
+/** The routes that every service has for staff. */
 const sharedCommands = "../packages/service/staff";
 
 /**

@@ -19,7 +19,7 @@ const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", staff: "ADMIN" };
 const switchers: AccessRule = { key: "orders:write", staff: "OPERATOR" };
 
-/** What every service has for staff, below a path. */
+/** The routes that every service has for staff, below a path. */
 const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`GET ${path}/dead-letters/groups`]: viewers,
   [`GET ${path}/dead-letters/{table}`]: viewers,
@@ -34,6 +34,8 @@ const staffRoutes = (path: string): Readonly<Record<string, AccessRule>> => ({
   [`GET ${path}/audit-log`]: viewers,
   [`GET ${path}/overview`]: viewers,
   [`GET ${path}/keys`]: admins,
+  [`POST ${path}/keys`]: admins,
+  [`POST ${path}/keys/{key_id}:revoke`]: admins,
   [`GET ${path}/last-audit`]: viewers,
 });
 
@@ -56,6 +58,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "GET /users/{user_id}": ownOrStaff,
     "GET /shared-reads/users": gateway,
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "PATCH /users/{user_id}": ownOrAdmin,
     "GET /users/{user_id}/export": ownOrAdmin,
     "POST /users/{user_id}:delete": ownOrAdmin,
@@ -71,6 +74,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...staffRoutes("/v1/admin"),
     "GET /shared-reads/entitlements": gateway,
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "POST /v1/entitlements/grants": entitlementWriters,
     "POST /v1/entitlements/revokes": entitlementWriters,
     "POST /v1/entitlements/batch": entitlementWriters,
@@ -84,6 +88,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...common,
     ...staffRoutes("/v1/admin"),
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "GET /v1/users/{user_id}/inbox": ownOrStaffOrKey,
     "GET /v1/users/{user_id}/inbox/stream": ownOrStaffOrKey,
     "GET /v1/admin/users/{user_id}/notifications": viewers,
@@ -93,6 +98,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...staffRoutes("/v1/admin"),
     "GET /shared-reads/current-tickets": gateway,
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
@@ -111,6 +117,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...staffRoutes("/v1/admin"),
     "GET /shared-reads/balances": gateway,
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "POST /point/reserve": pointsWriters,
     "PUT /point/add": pointsWriters,
     "PUT /point/sub": pointsWriters,
@@ -149,6 +156,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...common,
     ...staffRoutes("/v1/admin"),
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/changes": gateway,
     "POST /do/order": traders,
     "GET /do/order/{idempotency_key}": readers,
     "POST /do/order/{idempotency_key}/cancel": traders,
@@ -171,12 +179,14 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     ...Object.fromEntries(
       Object.entries(staffRoutes("/v1/admin/services/{service}")).filter(
         // Merged over all services.
-        ([route]) => !/(groups|audit-log|overview|keys)$/.test(route),
+        ([route]) => !/(groups|audit-log|overview|keys|:revoke)$/.test(route),
       ),
     ),
     "GET /v1/admin/audit-log": viewers,
     "GET /v1/admin/overview": viewers,
     "GET /v1/admin/keys": admins,
+    "POST /v1/admin/keys": admins,
+    "POST /v1/admin/keys/{key_id}:revoke": admins,
     "GET /v1/admin/dead-letters/groups": viewers,
     "POST /v1/admin/users/{user_id}/entitlement-grants": operators,
     "POST /v1/admin/users/{user_id}/entitlement-revokes": operators,
@@ -202,6 +212,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
     "POST /v1/admin/orders/{id}:resolve": operators,
     "GET /v1/admin/orders/reconciliations": viewers,
     "GET /v1/admin/why/{id}": viewers,
+    "GET /v1/admin/stream": viewers,
     "GET /": anyone,
     "GET /console": anyone,
     "GET /console/*": anyone,

@@ -14,7 +14,7 @@ import { type ApiDocument, apiFaults } from "./api-faults.ts";
 
 const published: Envelope[] = [];
 
-/** A bus that remembers what is published. */
+/** A bus that records published events. */
 function recordingBus() {
   const broker = new MemoryBroker();
   return async () => {
@@ -51,7 +51,7 @@ test("every operation of every service has a tag, a title and named bodies, and 
   expect(Object.keys(documents)).toHaveLength(7);
   expect(apiFaults(documents)).toEqual([]);
 
-  // What the gateway passes on unchanged is described by the service, under the same operationId.
+  // The service describes what the gateway passes on unchanged, under the same operationId.
   const ids = Object.entries(documents).flatMap(([name, document]) => (name === "gateway-bff" ? [] : idsOf(document)));
   const passedOn = operationsOf(documents["gateway-bff"]).filter(({ responses }) =>
     JSON.stringify(responses).includes("#/components/schemas/ServiceResponse"),
@@ -65,9 +65,12 @@ test("the gateway has one document with every operation of all services, each un
   const ids = idsOf(merged);
   expect(new Set(ids).size).toBe(ids.length);
   // Parts of a response that the gateway puts together have its path at each service, under an id of their own.
-  const parts = ["explainIdHere", "getServiceOverview", "listDeadLetterGroups", "listServiceKeys", "listStaffActs"];
+  const parts = [
+    ...["explainIdHere", "getServiceOverview", "listDeadLetterGroups", "listServiceKeys", "listStaffActs"],
+    ...["createServiceKey", "revokeServiceKey"],
+  ];
   expect(new Set(Object.values(documents).flatMap(idsOf))).toEqual(new Set([...ids, ...parts]));
-  // What the gateway passes on is described as the service describes it.
+  // The gateway's document describes it as the service's does.
   expect(JSON.stringify(merged.paths["/v1/points/users/{user_id}/balance"])).not.toContain("ServiceResponse");
   expect(merged.paths["/v1/points/users/{user_id}/balance"]?.get).toMatchObject({
     servers: [{ url: "/" }, { url: expect.stringMatching(/^http:/) }],

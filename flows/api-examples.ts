@@ -2,7 +2,7 @@
  * One request of every operation, in an order in which each finds what it needs, sent to running services. `npm run examples`
  * records them as the examples of the API documents; api-documents.test.ts sends them again and compares.
  */
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import type { Example } from "@todoke/contracts/api";
 import { apiKeyFor, type ServiceName, type startAll, tokenFor, type User } from "./all-services.ts";
 import type { ApiDocument } from "./api-faults.ts";
@@ -315,7 +315,7 @@ async function runGateway({
   await call("logOut", me);
 }
 
-/** What an operator reads in the console. */
+/** Requests of the console. */
 async function runStaff({
   call,
   player,
@@ -327,6 +327,12 @@ async function runStaff({
   for (const id of ["listAuditLog", "getOverview", "listKeys", "listAllDeadLetterGroups"]) await call(id, staff);
   for (const id of ["listReconciliations", "listLateReservations", "listUpcomingReservations", "getMatchmakingRules"])
     await call(id, staff);
+  const reason = "the shop's new server";
+  const key_id = randomUUID();
+  const newKey = { key_id, sha256: hash("sha256", `tdk_${key_id}`), holder: "shop", scopes: ["entitlements:write"] };
+  const body = { ...newKey, services: ["entitlement"], expires_at: "2999-01-31T09:30:00Z", reason };
+  await call("createKey", staff, { body });
+  await call("revokeKey", staff, { path: { key_id }, body: { reason } });
   const path = { user_id: alice.userId };
   const query = { user_ids: alice.userId };
   for (const id of ["getUsers", "listEntitlementsOfUsers", "getCurrentTickets", "getBalances"])

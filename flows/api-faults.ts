@@ -1,5 +1,5 @@
 /**
- * What is wrong with the API documents of the services, a sentence each: as documents of OpenAPI 3.1, and as what a client
+ * Finds errors in the API documents of the services, a sentence each: as documents of OpenAPI 3.1, and as what a client
  * is generated from. Nothing here asks a service.
  */
 import { isDeepStrictEqual } from "node:util";

@@ -40,7 +40,7 @@ function run(name: string, env: Record<string, string>, ...args: readonly string
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (text) => (output += text));
   const ended = once(child, "close").then(([code]) => ({ code, output }));
-  /** What follows `text` in the line that has it. */
+  /** Returns the rest of the line that begins with `text`. */
   async function untilPrinted(text: string): Promise<string> {
     const find = () =>
       output
@@ -217,15 +217,15 @@ test("the arena shop, killed before and after each of its calls: paid once, gran
     const player = await arena.createPlayer(`${when}${path.replace("/", "-")}`);
     await arena.add(player, 1_000n);
     arena.proxy.killAt({ path, when, kill: shop.kill } satisfies Trap);
-    await expect(arena.post(`${shop.url}/purchases`, player, sword)).rejects.toThrow("fetch failed");
+    await expect(arena.post(`${shop.url}/shop/purchases`, player, sword)).rejects.toThrow("fetch failed");
     expect((await arena.read(player)).states).not.toContain("GRANTED");
 
-    shop = await arena.startShop(); // It continues by itself.
+    shop = await arena.startShop(); // It continues without a further request.
     await arena.untilState(player, "GRANTED");
     expect([path, when, await arena.read(player)]).toEqual([path, when, bought]);
     // The dead shop's request arrives now, and the player sends the purchase again.
     expect(await arena.proxy.deliverDelayed()).toEqual(when === "before" ? [expect.toSatisfy((n) => n < 300)] : []);
-    const again = await arena.post(`${shop.url}/purchases`, player, sword);
+    const again = await arena.post(`${shop.url}/shop/purchases`, player, sword);
     expect([again.status, again.body.state]).toEqual([200, "GRANTED"]);
     expect([path, when, await arena.read(player)]).toEqual([path, when, bought]);
   }
@@ -236,13 +236,13 @@ test("the arena shop: a delayed request cannot take points for a purchase that w
   const player = await arena.createPlayer("poor");
   const first = await arena.startShop();
   arena.proxy.killAt({ path: "/holds", when: "before", kill: first.kill });
-  await expect(arena.post(`${first.url}/purchases`, player, sword)).rejects.toThrow("fetch failed");
+  await expect(arena.post(`${first.url}/shop/purchases`, player, sword)).rejects.toThrow("fetch failed");
   const shop = await arena.startShop();
   await arena.untilState(player, "REFUSED");
 
   await arena.add(player, 300n);
   expect(await arena.proxy.deliverDelayed()).toEqual([201]); // A hold that ends by itself.
-  const again = await arena.post(`${shop.url}/purchases`, player, sword);
+  const again = await arena.post(`${shop.url}/shop/purchases`, player, sword);
   expect([again.status, again.body.state]).toEqual([402, "REFUSED"]);
   expect(await arena.read(player)).toMatchObject({ held: 300, payments: 0, grants: 0 });
 });
@@ -257,7 +257,7 @@ test("the arena shop: a hold that has ended ends the purchase unpaid; a day late
   for (const player of [late, paid, held]) await arena.add(player, 1_000n);
   let shop = await arena.startShop();
   arena.proxy.killAt({ path: "/capture", when: "before", kill: shop.kill });
-  await expect(arena.post(`${shop.url}/purchases`, late, sword)).rejects.toThrow("fetch failed");
+  await expect(arena.post(`${shop.url}/shop/purchases`, late, sword)).rejects.toThrow("fetch failed");
   const { points } = createClient({ services: { points: urlOf("points") }, apiKey: arenaKey });
   const { rows } = await all.db.query(`select hold_id from points.point_holds where user_id = $1`, [late.userId]);
   await points.releaseHold({ hold_id: rows[0].hold_id });
@@ -268,14 +268,14 @@ test("the arena shop: a hold that has ended ends the purchase unpaid; a day late
   expect(await arena.read(late)).toEqual({ balance: 1_000, held: 0, payments: 0, grants: 0, states: ["REFUSED"] });
 
   arena.proxy.killAt({ path: "/capture", when: "after", kill: shop.kill });
-  await expect(arena.post(`${shop.url}/purchases`, paid, sword)).rejects.toThrow("fetch failed");
+  await expect(arena.post(`${shop.url}/shop/purchases`, paid, sword)).rejects.toThrow("fetch failed");
   await all.db.query(`delete from points.idempotency_keys`); // As retention does.
   shop = await arena.startShop();
   await arena.untilState(paid, "GRANTED");
   expect(await arena.read(paid)).toMatchObject({ balance: 700, held: 0, payments: 1, grants: 1 });
 
   arena.proxy.killAt({ path: "/holds", when: "after", kill: shop.kill });
-  await expect(arena.post(`${shop.url}/purchases`, held, sword)).rejects.toThrow("fetch failed");
+  await expect(arena.post(`${shop.url}/shop/purchases`, held, sword)).rejects.toThrow("fetch failed");
   await all.db.query(`delete from points.idempotency_keys`);
   await arena.startShop();
   await arena.untilState(held, "REFUSED");
@@ -288,17 +288,17 @@ test("the arena shop: two copies and many clicks buy an item once; the bonus com
   const player = await arena.createPlayer("rich");
   await arena.add(player, 1_000n);
   const urls = [one.url, two.url, one.url, two.url, one.url, two.url];
-  const clicks = await Promise.all(urls.map((url) => arena.post(`${url}/purchases`, player, sword)));
+  const clicks = await Promise.all(urls.map((url) => arena.post(`${url}/shop/purchases`, player, sword)));
   expect(clicks.map(({ status, body }) => [status, body.state])).toEqual(clicks.map(() => [200, "GRANTED"]));
-  const other = await arena.post(`${one.url}/purchases`, player, { ...sword, purchase_id: "p_2" });
+  const other = await arena.post(`${one.url}/shop/purchases`, player, { ...sword, purchase_id: "p_2" });
   expect(other.status).toBe(409);
   expect(await arena.read(player)).toEqual({ balance: 700, held: 0, payments: 1, grants: 1, states: ["GRANTED"] });
 
-  const bonuses = await Promise.all(urls.map((url) => arena.post(`${url}/bonus`, player)));
+  const bonuses = await Promise.all(urls.map((url) => arena.post(`${url}/shop/bonus`, player)));
   expect(new Set(bonuses.map(({ body }) => body.balance))).toEqual(new Set(["800"]));
   for (const wrong of [{}, { ...sword, item: "toString" }, { ...sword, purchase_id: "a b" }])
-    expect((await arena.post(`${one.url}/purchases`, player, wrong)).status).toBe(422);
-  expect((await arena.post(`${one.url}/purchases`, { ...player, session: "tds_wrong" }, sword)).status).toBe(401);
+    expect((await arena.post(`${one.url}/shop/purchases`, player, wrong)).status).toBe(422);
+  expect((await arena.post(`${one.url}/shop/purchases`, { ...player, session: "tds_wrong" }, sword)).status).toBe(401);
   one.stop();
   expect(await one.ended).toMatchObject({ code: 0 });
 });

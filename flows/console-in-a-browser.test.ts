@@ -144,7 +144,7 @@ inBrowser("two operators redrive the same dead letter, and it is redriven once",
   running.receiver.repair();
   for (const page of [first, second]) await confirm(page, "both at once", "Redrive");
   await first.locator(".toasts", { hasText: "1 redriven." }).waitFor();
-  await second.locator(".toasts", { hasText: "0 redriven. 1 were not dead any more." }).waitFor();
+  await second.locator(".toasts", { hasText: "0 redriven. 1 were no longer dead." }).waitFor();
   running.receiver.breakAgain();
 });
 
@@ -320,6 +320,75 @@ inBrowser("a lost connection keeps the rows and says so, and an act is repeated 
   await expect.poll(() => page.locator(".banner").count()).toBe(0);
 });
 
+inBrowser(
+  "an admin creates a key that only the browser has seen, after a lost answer too, and revokes it",
+  async () => {
+    const page = pageOf("admin");
+    const sent: string[] = [];
+    await open(page, "/keys");
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.locator("dialog input[name=holder]").fill("arena-shop");
+    for (const name of ["entitlement", "points", "read"])
+      await page.locator("dialog").getByLabel(name, { exact: true }).check();
+    await page.locator("dialog #reason").fill("a new shop");
+    await page.route("**/v1/admin/keys", async (route) => {
+      sent.push(`${route.request().headers()["idempotency-key"]} ${route.request().postData()}`);
+      // The first takes effect, and its answer is lost.
+      if (sent.length > 1) return route.continue();
+      await route.fetch();
+      await route.abort();
+    });
+    const create = page.locator("dialog").getByRole("button", { name: "Create" });
+    await create.click();
+    await page.locator("dialog .banner", { hasText: "may or may not have taken effect" }).waitFor();
+    await create.click();
+    const secret = (await page.locator("dialog .secret code").textContent()) ?? "";
+    await page.unroute("**/v1/admin/keys");
+    expect(secret).toMatch(/^tdk_[\w-]{43}$/);
+    expect(sent[0]).toBe(sent[1]);
+    expect(sent[0]).not.toContain(secret);
+    if (process.env.TODOKE_CONSOLE_PICTURES) await page.screenshot({ path: `${pictures}new-key.png` });
+    await page.getByRole("button", { name: "I have saved it" }).click();
+
+    const read = async () => {
+      const url = `${running.setup.serviceUrl("entitlement")}/v1/users/${alice}/entitlements`;
+      return (await fetch(url, { headers: { authorization: `Bearer ${secret}` } })).status;
+    };
+    expect(await read()).toBe(200);
+    const row = page.locator("tbody tr", { hasText: "arena-shop" });
+    expect(await row.textContent()).toContain("entitlement, points");
+    expect(await page.content()).not.toContain(secret);
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await confirm(page, "the shop is closed", "Revoke");
+    await expect.poll(() => row.count()).toBe(0);
+    await expect.poll(read).toBe(401);
+    await open(page, "/audit");
+    await page.locator("tbody tr", { hasText: "revokeApiKey" }).first().waitFor();
+  },
+);
+
+inBrowser("what a colleague changes is seen at once; without the stream the page polls, and says so", async () => {
+  const [page, other] = [pageOf("olive"), pageOf("admin")];
+  const state = (text: string) => page.locator("button.live", { hasText: text }).waitFor();
+  const grant = (sku: string) =>
+    callAs(other, "POST", `/v1/admin/users/${alice}/entitlement-grants`, { reason: "live", stock_keeping_unit: sku });
+  // A window of another person is in front: it has a stream of its own.
+  await open(other, "/dead");
+  await other.locator("button.live", { hasText: "Live" }).waitFor();
+  await open(page, `/players/${alice}/entitlements`);
+  await state("Live");
+  expect((await grant("seen-at-once")).status).toBe(201);
+  await page.locator("tbody tr", { hasText: "seen-at-once" }).waitFor();
+
+  await page.route("**/v1/admin/stream*", (route) => route.abort());
+  await page.reload();
+  await state("Reconnecting");
+  await grant("seen-by-a-poll");
+  await page.locator("tbody tr", { hasText: "seen-by-a-poll" }).waitFor();
+  await page.unroute("**/v1/admin/stream*");
+  await state("Live");
+});
+
 inBrowser("an old login is renewed in a new tab, and the dialogue keeps what was typed", async () => {
   const page = pageOf("olive");
   await open(page, `/players/${alice}`);
@@ -360,6 +429,11 @@ inBrowser("the keyboard is enough: palette, pages, rows and selection", async ()
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "Audit log" }).waitFor();
 });
+
+interface FirstRows {
+  readonly dead_letters?: readonly { readonly id: string }[];
+  readonly batches?: readonly { readonly batch_id: string }[];
+}
 
 inBrowser("a viewer simulates the rules of a mode: a chart, and a table that says the same", async () => {
   const page = pageOf("vera");
@@ -457,12 +531,18 @@ inBrowser("every kind of ID that an operator may have leads to what happened", a
 });
 
 /** Every page, and the name of its picture. */
-const pages = () =>
-  [
+async function pages(page: Page) {
+  const first = async (rest: string) =>
+    (await callAs(page, "GET", `/v1/admin/services/notification/${rest}`)).body as FirstRows;
+  const { dead_letters: [letter] = [] } = await first("dead-letters/notifications");
+  const { batches: [batch] = [] } = await first("dead-letter-batches");
+  return [
     ["overview", ""],
     ["why", `/why?id=nobody-knows-this`],
     ["dead-letters", "/dead"],
     ["dead-letter-rows", "/dead/notification/notifications"],
+    ["dead-letter", `/dead/notification/notifications/${letter?.id}`],
+    ["dead-letter-batch", `/dead/notification/batches/${batch?.batch_id}`],
     ["players", "/players?q=alice%40example.com"],
     ["player", `/players/${alice}`],
     ["player-inbox", `/players/${alice}/inbox`],
@@ -471,12 +551,14 @@ const pages = () =>
     ["player-matches", `/players/${alice}/matches`],
     ["player-orders", `/players/${alice}/orders`],
     ["player-sessions", `/players/${alice}/sessions`],
+    ["player-acts", `/players/${alice}/audit`],
     ["orders", "/orders"],
     ["points", "/points"],
     ["matchmaking", "/matchmaking?mode=ranked&players=2000"],
     ["audit-log", "/audit"],
-    ["keys", "/keys"],
+    ["keys", "/keys?state=any"],
   ] as const;
+}
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = fileURLToPath(new URL("../docs/guides/console/", import.meta.url));
@@ -494,7 +576,7 @@ inBrowser.each([
     const { person, page } = await logInAs("admin", language);
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     const found: string[] = [];
-    for (const [name, path] of pages()) {
+    for (const [name, path] of await pages(page)) {
       await page.setViewportSize({ width: 1280, height: 800 });
       await open(page, path);
       await page.evaluate(axeSource);
@@ -502,6 +584,7 @@ inBrowser.each([
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`,
       )) as AxeResults;
       found.push(...faults.map(({ id, nodes }) => `${name}: ${id}: ${nodes[0]?.html}`));
+      await page.locator("button.live.is-live").waitFor();
       // A chart comes with a chunk of its own.
       if (path.includes("players=")) await page.locator(".chart canvas").nth(1).waitFor();
       if (process.env.TODOKE_CONSOLE_PICTURES && language === "en-GB")

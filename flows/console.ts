@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
 import { type LocalService, type LocalSetup, startLocalSetup } from "./local-setup.ts";
 
-/** Where notifications are sent: it refuses for good until it is repaired. */
+/** Where notifications are sent: it rejects every notification until it is repaired. */
 async function startReceiver() {
   let isRepaired = false;
   const server = createServer((request, response) => {

@@ -152,7 +152,7 @@ test.concurrent.each(busKinds)(
       [entitlementProcesses[1] as ServiceProcess, events],
       [senderProcesses[1] as ServiceProcess, notifications],
     ] as const) {
-      await stopWithWork(survivor, work, db); // So that it has work to finish or to hand over.
+      await stopWithWork(survivor, work, db); // It must have work to finish or to hand over.
       for (const signal of ["SIGTERM", "SIGCONT"] as const) survivor.signal(signal);
       expect(await survivor.exited).toBe(0);
       expect(await claimedRows(survivor, work, db)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Runs all of Todoke as `npm start` does, in a temporary folder and on free ports. */
+/** Runs all of Todoke as `npm start` does, in a temporary folder and on free ports; with DEMO_PORT as `npm start -- --demo` does. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -15,6 +15,8 @@ export interface LocalSetup extends AsyncDisposable {
   opsUrl(name: LocalService): string;
   /** Everything that it has printed, logs included. */
   output(): string;
+  /** Where it runs: its data is in .todoke/. */
+  readonly folder: string;
   signal(name: NodeJS.Signals): void;
   readonly exited: Promise<number | null>;
 }
@@ -38,11 +40,13 @@ export const loginSettings = ({
   GATEWAY_BFF_PORT: new URL(origin).port,
 });
 
-export async function startLocalSetup(more: Record<string, string> = {}): Promise<LocalSetup> {
-  const folder = mkdtempSync(join(tmpdir(), "todoke-local-"));
+const newFolder = () => mkdtempSync(join(tmpdir(), "todoke-local-"));
+
+/** `folder` is that of a setup that was killed, to start it again. */
+export async function startLocalSetup(more: Record<string, string> = {}, folder = newFolder()): Promise<LocalSetup> {
   const portOf = async (name: LocalService) => Number(more[portVariable(name)] ?? (await freePort()));
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await portOf(name)] as const)));
-  const args = more.DATABASE_URL ? ["dev", "--use-database-url"] : ["dev"];
+  const args = ["dev", ...(more.DATABASE_URL ? ["--use-database-url"] : []), ...(more.DEMO_PORT ? ["--demo"] : [])];
   const child = spawn(process.execPath, [todoke, ...args], {
     cwd: folder,
     env: {
@@ -65,10 +69,11 @@ export async function startLocalSetup(more: Record<string, string> = {}): Promis
   await until("everything runs", () => output.includes("Ready.") || hasExited(), { withinMs: 150_000 });
   if (hasExited()) throw new Error(`todoke dev did not start:\n${output}`);
   return {
-    origin: `http://localhost:${ports["gateway-bff"]}`,
+    origin: `http://localhost:${more.DEMO_PORT ?? ports["gateway-bff"]}`,
     serviceUrl: (name) => `http://127.0.0.1:${ports[name]}`,
     opsUrl: (name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
     output: () => output,
+    folder,
     signal: (name) => void child.kill(name),
     exited,
     async [Symbol.asyncDispose]() {

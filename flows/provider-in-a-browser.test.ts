@@ -1,4 +1,4 @@
-/** What a player sees of the provider's own life: outages, logouts there, new keys and refreshed tokens. */
+/** The provider's outages as a player sees them: outages, logouts there, new keys and refreshed tokens. */
 import { type ControlledProvider, externalProvider, startControlledProvider } from "@todoke/identity/testing";
 import { freePort, testDatabase } from "@todoke/kernel/testing";
 import type { BrowserContext, Page } from "playwright-core";

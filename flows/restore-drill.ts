@@ -2,7 +2,7 @@
  * `npm run drill:restore`: a restore to a point in time, under load, with NATS and a broker that are not restored with the database.
  *
  * It takes a base backup while commands arrive, loses the server, restores it up to a named point, does what docs/guides/backup.md says,
- * and counts what is lost, doubled or told twice. It exits with 1 if a promise of that page does not hold.
+ * and counts what is lost, doubled or notified twice. It exits with 1 if a guarantee of that page does not hold.
  */
 import { spawn } from "node:child_process";
 import { hash, randomUUID } from "node:crypto";
@@ -48,7 +48,7 @@ const settings = (databaseUrl: string) => ({
 });
 
 /** Every notification that a process has sent, by event: the line of the sender `log`. */
-const told = new Map<string, number>();
+const notifiedCounts = new Map<string, number>();
 
 async function serve(databaseUrl: string) {
   const ports = await Promise.all(names.map(async (name) => [name, await freePort()] as const));
@@ -69,7 +69,7 @@ async function serve(databaseUrl: string) {
     for (const line of lines) {
       if (!line.includes("notification_id") || !line.includes("event_id")) continue;
       const { event_id } = JSON.parse(line) as { event_id: string };
-      told.set(event_id, (told.get(event_id) ?? 0) + 1);
+      notifiedCounts.set(event_id, (notifiedCounts.get(event_id) ?? 0) + 1);
     }
   });
   const exited = once(child, "exit");
@@ -183,12 +183,13 @@ await until(
     ).rowCount === before.length,
   wait,
 );
-// A burst, and the point in the middle of it: some commands are answered, and not published, consumed, told or sent to the broker yet.
+// A burst, and the point in the middle of it: some commands are answered, and not yet published, consumed, notified or sent to
+// the broker.
 const burst: string[] = [];
 const commands = Array.from({ length: 120 }, async () => void burst.push(await command(first.urls)));
 await until("the first of the burst are answered", () => burst.length > 0, wait);
 before.push(...burst);
-const toldBefore = new Map(told);
+const notifiedBefore = new Map(notifiedCounts);
 await db.query("select pg_create_restore_point('drill')");
 const pointAt = (await db.query("select clock_timestamp() as at")).rows[0].at as Date;
 await Promise.all(commands);
@@ -200,7 +201,7 @@ await until(
   wait,
 );
 await until(
-  "all are told",
+  "all are notified",
   async () =>
     (
       await db.query(
@@ -247,11 +248,13 @@ const kept = (await countKeys(now, inFlight)).any;
 say(`  in flight at the point: ${kept} of ${inFlight.length} have taken effect, in whole or in part`);
 expectThat("sent after the point: gone", (await countKeys(now, after)).any, 0);
 
-const { rows: untold } = await now.query(
+const { rows: unnotified } = await now.query(
   `select count(*)::int as count from entitlement.outbox_events e where status = 'PUBLISHED'
       and not exists (select from notification.processed_events p where p.event_id = e.event_id)`,
 );
-say(`  grants published before the point and consumed after it: ${untold[0].count}; NATS does not deliver them again`);
+say(
+  `  grants published before the point and consumed after it: ${unnotified[0].count}; NATS does not deliver them again`,
+);
 const counted = await now.query(
   `select (select count(*)::int from entitlement.entitlements) as grants, (select count(*)::int from orders.outbox_orders) as orders,
           (select count(*)::int from orders.outbox_orders where status <> 'succeeded') as unsent`,
@@ -302,13 +305,13 @@ const { rows: ours } = await now.query(
   `select event_id, payload->>'stock_keeping_unit' as key from entitlement.outbox_events`,
 );
 const eventIds = new Set(ours.map(({ event_id }) => event_id));
-const twice = [...eventIds].filter((id) => (told.get(id) ?? 0) > 1).length;
-const lateAtPoint = [...eventIds].filter((id) => !toldBefore.has(id)).length;
-say(`  grants of which users were told twice: ${twice}, of ${lateAtPoint} that were not told yet at the point`);
-expectThat("no grant that was told before the point is told again", twice <= lateAtPoint, true);
+const twice = [...eventIds].filter((id) => (notifiedCounts.get(id) ?? 0) > 1).length;
+const lateAtPoint = [...eventIds].filter((id) => !notifiedBefore.has(id)).length;
+say(`  grants of which users were notified twice: ${twice}, of ${lateAtPoint} that were not notified yet at the point`);
+expectThat("no grant that was notified before the point is notified again", twice <= lateAtPoint, true);
 expectThat(
-  "every grant is told",
-  [...eventIds].every((id) => told.has(id)),
+  "every grant is notified",
+  [...eventIds].every((id) => notifiedCounts.has(id)),
   true,
 );
 

@@ -77,7 +77,7 @@ async function describeSchemas(db: Db): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-/** What has not ended well yet: events, messages to consumers, notifications and orders. */
+/** Rows that are not finished yet: events, messages to consumers, notifications and orders. */
 async function unfinished(db: Db): Promise<string[]> {
   const counts = [
     ...["account", "entitlement", "matchmaking", "points", "orders"].map(

@@ -1,5 +1,6 @@
-/** What staff does through the gateway, in each role: the effect, its record, and the refusals. */
+/** Acts of staff through the gateway, in each role: the effect, its record, and the refusals. */
 import { randomUUID } from "node:crypto";
+import { hashApiKey } from "@todoke/http";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startAll, type User } from "./all-services.ts";
@@ -75,6 +76,8 @@ async function killEvent(): Promise<string> {
   );
   return rows[0].event_id;
 }
+
+const newKeyId = randomUUID();
 
 const acts: readonly ActCase[] = [
   {
@@ -176,7 +179,32 @@ const acts: readonly ActCase[] = [
     body: () => ({ role: "VIEWER", reason }),
     result: { roles: ["USER"] },
   },
+  {
+    act: "createApiKey",
+    service: "points",
+    role: "ADMIN",
+    path: () => "/v1/admin/keys",
+    body: () => ({ ...newKey(newKeyId), services: ["points"] }),
+    result: { key_id: newKeyId, services: ["points"], failed: [] },
+  },
+  {
+    act: "revokeApiKey",
+    service: "points",
+    role: "ADMIN",
+    path: () => `/v1/admin/keys/${newKeyId}:revoke`,
+    body: () => ({ reason }),
+    result: { key_id: newKeyId, services: ["points"], failed: [] },
+  },
 ];
+
+const newKey = (key_id: string, secret = key_id) => ({
+  key_id,
+  sha256: hashApiKey(`tdk_${secret}`),
+  holder: "shop",
+  scopes: ["read", "entitlements:write"],
+  expires_at: "2999-01-01T00:00:00Z",
+  reason,
+});
 
 test.each(acts)("$act is for the role $role and above, takes a reason, and is in the audit log once", async (each) => {
   const { act, service, role, method = "POST", path, status = 200, result } = each;
@@ -203,10 +231,12 @@ test.each(acts)("$act is for the role $role and above, takes a reason, and is in
   });
 });
 
-test("an operator cannot act on staff, nor grant a role", async () => {
+test("an operator cannot act on staff, nor on themselves, nor grant a role", async () => {
   const ofAdmin = `/v1/admin/users/${users.admin.userId}`;
   expect(await call("operator", "POST", `${ofAdmin}:suspend`, { reason })).toMatchObject({ status: 403 });
   const ofOperator = `/v1/admin/users/${users.operator.userId}`;
+  const toSelf = { direction: "add", point_amount: 100, reason };
+  expect(await call("operator", "POST", `${ofOperator}/point-adjustments`, toSelf)).toMatchObject({ status: 403 });
   expect(await call("operator", "POST", `${ofOperator}:grant-role`, { role: "ADMIN", reason })).toMatchObject({
     status: 403,
   });
@@ -337,6 +367,52 @@ test("the overview has every service and what needs a person; API keys are for a
     keys: [{ key_id: fixedId(7), holder: "shop", state: "live", services: ["entitlement", "gateway-bff"] }],
     failed: [],
   });
+});
+
+test("a key that an admin creates works at its services, and nowhere after it is revoked", async () => {
+  const id = randomUUID();
+  const body = { ...newKey(id), services: ["entitlement", "points"] };
+  const read = (service: "entitlement" | "points" | "matchmaking", path: string) =>
+    fetch(`${all.running.find(({ name }) => name === service)?.url}${path}`, {
+      headers: { authorization: `Bearer tdk_${id}` },
+    });
+  const statuses = async () => [
+    (await read("entitlement", `/v1/users/${users.target.userId}/entitlements`)).status,
+    (await read("points", `/v1/points/users/${users.target.userId}/balance`)).status,
+    (await read("matchmaking", "/v1/matchmaking/queues")).status,
+  ];
+  // A service that has seen the key before it exists knows it as unknown.
+  expect(await statuses()).toEqual([401, 401, 401]);
+  const key = randomUUID();
+  const created = await call("admin", "POST", "/v1/admin/keys", body, key);
+  expect(created).toMatchObject({ http: 200, services: ["entitlement", "points"], failed: [] });
+  // Its answer was lost: the same request again creates nothing new.
+  expect(await call("admin", "POST", "/v1/admin/keys", body, key)).toEqual(created);
+  expect(await count(`points.api_keys where key_id = '${id}' and sha256 = '\\x${body.sha256}'`)).toBe(1);
+  await until("the key works", async () => (await statuses()).join() === "200,200,401");
+  expect(await call("admin", "POST", "/v1/admin/keys", { ...body, services: ["nothing"] })).toMatchObject({
+    status: 400,
+  });
+  const create = (more: object) => call("admin", "POST", "/v1/admin/keys", { ...body, ...more });
+  expect(await create({ expires_at: "2020-01-01T00:00:00Z" })).toMatchObject({ http: 400 });
+  // Of the hash or the ID of another key there is no second one; a service that does not have it accepts it.
+  const conflict = { http: 409, code: "api-key-conflict" };
+  expect(await create({ key_id: randomUUID(), services: ["points"] })).toMatchObject(conflict);
+  expect(await create({ scopes: ["read"] })).toMatchObject(conflict);
+  expect(await create({ scopes: ["read"], services: ["points", "matchmaking"] })).toMatchObject({
+    http: 200,
+    services: ["matchmaking"],
+    failed: [{ service: "points", detail: expect.any(String) }],
+  });
+
+  const revoke = await call("admin", "POST", `/v1/admin/keys/${id}:revoke`, { reason });
+  expect(revoke).toMatchObject({ http: 200, services: ["entitlement", "matchmaking", "points"], failed: [] });
+  await until("the key is refused", async () => (await statuses()).join() === "401,401,401");
+  // A revoked key does not come back.
+  expect(await create({ services: ["points"] })).toMatchObject(conflict);
+  const { rows } = await all.db.query("select details::text as details from points.staff_acts where target = $1", [id]);
+  expect(rows).toHaveLength(2);
+  expect(JSON.stringify(rows)).not.toContain(body.sha256);
 });
 
 test("an operator ends the sessions of players, and only an admin those of staff", async () => {

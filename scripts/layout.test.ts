@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { domainFolders, findLayoutViolations, requiredFiles } from "./boundaries/layout.ts";
+import { domainFolders, findLayoutViolations, findMissingCommands, requiredFiles } from "./boundaries/layout.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const services = globSync("services/*", { cwd: root }).sort();
@@ -17,6 +17,16 @@ test("every service has the common layout", () => {
     findLayoutViolations({ path, text: readFileSync(join(root, path), "utf8") }),
   );
   expect(violations).toEqual([]);
+});
+
+test("every operation that changes something has a command of its name", () => {
+  const files = new Set(globSync("services/*/{routes,commands}/*.ts", { cwd: root }));
+  const routes = [...files].map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  expect(routes.flatMap((file) => findMissingCommands(file, files))).toEqual([]);
+  const planted = { path: "services/points/routes/a.ts", text: 'app.put("/a", { operationId: "addPoints" });' };
+  expect(findMissingCommands(planted, new Set(["services/points/commands/change-points.ts"]))).toEqual([
+    "services/points/routes/a.ts: addPoints has no commands/add-points.ts",
+  ]);
 });
 
 test("every service has the files that all services have", () => {
@@ -39,6 +49,8 @@ test.each([
   ["services/points/routes/a.ts", "db.query(`select 1 from users`);", "has SQL"],
   ["services/points/commands/add-points.ts", "export function addPoints() { sql(`update a set b = 1`); }", "has SQL"],
   ["services/points/workers/a.ts", "const a = `\n  with due as (select 1)`;", "has SQL"],
+  ["services/points/ledger/a.ts", "const a = startLoop(step, { intervalMs });", "has a background loop"],
+  ["services/points/commands/a.ts", "export const a = () => createWorker<A>({});", "has a background loop"],
   ["services/points/store/a.ts", 'import { a } from "../commands/a.ts";', "a layer above"],
   ["services/points/ledger/a.ts", 'import { a } from "../workers/a.ts";', "a layer above"],
   ["services/points/commands/a.ts", 'import { b } from "../routes/a.ts";\nexport function a() {}', "a layer above"],

@@ -45,7 +45,7 @@ test("the lock has Node and PostgreSQL for Linux and macOS on x64 and arm64", ()
 test("each lock matches its package.json files", () => {
   const files = [
     "package.json",
-    ...globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root }),
+    ...globSync(["{packages,services,examples}/*/package.json", "console/package.json"], { cwd: root }),
   ];
   const manifests = Object.fromEntries(
     files.map((file): [string, Manifest] => [dirname(file).replace(/^\.$/, ""), read(file)]),

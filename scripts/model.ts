@@ -21,7 +21,7 @@ for (const program of ["spin", "gcc"]) findProgram(program, `On Debian: apt-get 
 const interrupted = new AbortController();
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => interrupted.abort(name));
 const { signal } = interrupted;
-// 1.5 GB at the most; a state is about 40 bytes.
+// At most 1.5 GB: a state is about 40 bytes.
 const bounds = ["-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=1500"];
 
 /** The report of the checker, and the last lines of the counterexample if there is one. */

@@ -2,7 +2,7 @@
  * `npm test`: everything that must hold, from one command on a fresh machine.
  *
  * Every step runs, also after one that failed. The end lists what could not run and what to do about it; the very last
- * line is `N passed, N failed`, and the exit code agrees with it. With CI=true, what was skipped has failed. An interrupt
+ * line is `N passed, N failed`, and the exit code agrees with it. With CI=true, a skipped step counts as failed. An interrupt
  * stops all processes and leaves no folder behind.
  *
  * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
@@ -65,6 +65,7 @@ async function main(): Promise<void> {
 async function staticChecks(): Promise<void> {
   await step("types", () => check(["tsc"], signal));
   await step("types of the console", () => check(["tsc", "-p", "console"], signal));
+  await step("types of the demo's page", () => check(["tsc", "-p", "examples/arena-shop/page"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip", "--cache"], signal));
 }

@@ -17,7 +17,7 @@ export interface Step {
   readonly detail: Readonly<Record<string, string | number>>;
 }
 
-/** What is known before the run starts. */
+/** The parts of a run that are known before it starts. */
 export interface Plan {
   readonly bus: BusKind;
   readonly processes: readonly Target[];

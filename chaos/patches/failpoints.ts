@@ -4,7 +4,7 @@ import type { Patch } from "./patch.ts";
 export interface Failpoint {
   readonly name: string;
   readonly where: string;
-  /** What has happened and what has not when it is reached. */
+  /** What has happened, and has not, when the process reaches it. */
   readonly meaning: string;
   readonly patches: readonly Patch[];
 }
@@ -49,9 +49,13 @@ const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmakin
 /** One statement that is its own transaction. `isOurs` selects it by its name. */
 const statementSent = (name: string, isOurs: string) => ({
   file: transaction,
-  find: "return await client.query<Row>(query);",
-  replace: `if (${isOurs}) return await reachWaiting("${name}", client.query<Row>(query));
-      return await client.query<Row>(query);`,
+  find: "const result = await client.query<Row>(query);",
+  replace: `if (${isOurs}) {
+        const sent = await reachWaiting("${name}", client.query<Row>(query));
+        if (isUnreplicated(client)) throw notReplicated();
+        return sent;
+      }
+      const result = await client.query<Row>(query);`,
 });
 
 const commandPoints: readonly Failpoint[] = [

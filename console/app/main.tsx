@@ -2,6 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/preact-query";
 import { render } from "preact";
 import { Router } from "wouter-preact";
+import { startLive } from "./api/live.ts";
 import { useStore } from "./api/store.ts";
 import { App } from "./app.tsx";
 import { applyPreferences, preferences } from "./parts/preferences.ts";
@@ -28,4 +29,5 @@ function Root() {
 }
 
 applyPreferences();
+startLive(client);
 render(<Root />, document.getElementById("app") as HTMLElement);

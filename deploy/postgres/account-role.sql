@@ -24,8 +24,11 @@ grant update (before, after) on account.audit_logs to todoke_account;
 grant insert on account.staff_acts to todoke_account;
 grant insert, update, delete on account.dead_letter_batches, account.console_samples to todoke_account;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on account.api_keys to todoke_account;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on account.redrives to todoke_account;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on account.api_keys to todoke_account;
 
 -- The last audit of the tables.
 grant insert, update on account.audits to todoke_account;

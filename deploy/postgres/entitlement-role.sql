@@ -23,8 +23,11 @@ grant execute
 grant insert on entitlement.staff_acts to todoke_entitlement;
 grant insert, update, delete on entitlement.dead_letter_batches, entitlement.console_samples to todoke_entitlement;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on entitlement.api_keys to todoke_entitlement;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on entitlement.redrives to todoke_entitlement;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on entitlement.api_keys to todoke_entitlement;
 
 -- The last audit of the tables.
 grant insert, update on entitlement.audits to todoke_entitlement;

@@ -29,8 +29,11 @@ grant insert, update, delete on gateway_bff.idempotency_keys to todoke_gateway_b
 grant insert on gateway_bff.staff_acts to todoke_gateway_bff;
 grant insert, update, delete on gateway_bff.dead_letter_batches, gateway_bff.console_samples to todoke_gateway_bff;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on gateway_bff.api_keys to todoke_gateway_bff;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on gateway_bff.redrives to todoke_gateway_bff;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on gateway_bff.api_keys to todoke_gateway_bff;
 
 -- The last audit of the tables.
 grant insert, update on gateway_bff.audits to todoke_gateway_bff;

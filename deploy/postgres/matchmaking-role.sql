@@ -32,8 +32,11 @@ grant insert on matchmaking.redrives to todoke_matchmaking;
 grant insert on matchmaking.staff_acts to todoke_matchmaking;
 grant insert, update, delete on matchmaking.dead_letter_batches, matchmaking.console_samples to todoke_matchmaking;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on matchmaking.api_keys to todoke_matchmaking;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on matchmaking.redrives to todoke_matchmaking;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on matchmaking.api_keys to todoke_matchmaking;
 
 -- The last audit of the tables.
 grant insert, update on matchmaking.audits to todoke_matchmaking;

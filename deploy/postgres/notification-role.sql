@@ -24,8 +24,11 @@ grant insert, update, delete on notification.idempotency_keys to todoke_notifica
 grant insert on notification.staff_acts to todoke_notification;
 grant insert, update, delete on notification.dead_letter_batches, notification.console_samples to todoke_notification;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on notification.api_keys to todoke_notification;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on notification.redrives to todoke_notification;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on notification.api_keys to todoke_notification;
 
 -- The last audit of the tables.
 grant insert, update on notification.audits to todoke_notification;

@@ -31,8 +31,11 @@ grant insert
 grant insert on orders.staff_acts to todoke_orders;
 grant insert, update, delete on orders.dead_letter_batches, orders.console_samples to todoke_orders;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on orders.api_keys to todoke_orders;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on orders.redrives to todoke_orders;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on orders.api_keys to todoke_orders;
 
 -- The last audit of the tables.
 grant insert, update on orders.audits to todoke_orders;

@@ -26,8 +26,11 @@ grant insert on points.point_transactions, points.redrives to todoke_points;
 grant insert on points.staff_acts to todoke_points;
 grant insert, update, delete on points.dead_letter_batches, points.console_samples to todoke_points;
 
--- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
-grant update (last_used_at) on points.api_keys to todoke_points;
+-- Of a discarded row the copy is removed by age; who discarded it and why stays.
+grant update (discarded, copy_removed_at) on points.redrives to todoke_points;
+
+-- API keys are created and revoked, never changed: no key gets another holder, other scopes or a later end.
+grant insert, update (last_used_at, revoked_at, revoked_by, revoked_reason) on points.api_keys to todoke_points;
 
 -- The last audit of the tables.
 grant insert, update on points.audits to todoke_points;

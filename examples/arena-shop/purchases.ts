@@ -3,7 +3,7 @@
  * to be safe wherever the shop is killed:
  *
  *   record the purchase -> NEW     Before the first call, so that a restarted shop knows what to continue.
- *   hold the points     -> HELD    Refused if there are too few. A hold that nobody captures returns its points by itself.
+ *   hold the points     -> HELD    Refused if there are too few. A hold that is never captured expires, and returns its points.
  *   capture the hold    -> PAID    Works once per hold, and not after the hold has expired.
  *   grant the item      -> GRANTED After the payment, and repeated until it has worked.
  *
@@ -35,7 +35,7 @@ export interface Purchase {
 
 export type Todoke = ServicesClient<{ readonly points: string; readonly entitlement: string }>;
 
-/** What the step of a state achieves: the next state, recorded afterwards. */
+/** Does the work of a state and returns the next state, which is recorded afterwards. */
 type Step = (purchase: Purchase) => Promise<Pick<Purchase, "state"> & Partial<Pick<Purchase, "hold_id">>>;
 
 /** The command has taken effect, but its answer is kept for 24 hours only. (The requests of a key are always the same here.) */
@@ -43,7 +43,7 @@ const isForgotten = (error: unknown) => isProblem(error, "idempotency-conflict")
 
 const columns = "user_id, purchase_id, item, price, state, hold_id";
 
-/** Long enough for a restart. After it, the points of a purchase that was given up are back. */
+/** Long enough for a restart. Then the hold of an abandoned purchase expires, and the player has the points again. */
 const holdSeconds = 600;
 const resumeMax = 50;
 
@@ -84,7 +84,7 @@ export function createPurchases(db: Db, todoke: Todoke) {
     },
   };
 
-  /** Takes a purchase to its end. After an error it stays where it is, and is continued later. */
+  /** Runs the steps of a purchase to its end. After an error it keeps its state, and is resumed later. */
   async function finish(purchase: Purchase): Promise<Purchase> {
     const step = steps[purchase.state];
     return step ? finish(await record(purchase, await step(purchase))) : purchase;
@@ -117,7 +117,7 @@ export function createPurchases(db: Db, todoke: Todoke) {
       return purchase?.item === item ? finish(purchase) : undefined;
     },
 
-    /** Continues purchases that nobody has worked on for a while, the one that waited longest first. */
+    /** Resumes purchases that have been idle for this long, the oldest first. */
     async resume(idleMs: number): Promise<void> {
       const { rows } = await db.query<Purchase>(
         `with idle as materialized (
@@ -130,8 +130,7 @@ export function createPurchases(db: Db, todoke: Todoke) {
         [idleMs, resumeMax],
       );
       const results = await Promise.allSettled(rows.map(finish));
-      for (const result of results)
-        if (result.status === "rejected") console.error(`continued later: ${result.reason}`);
+      for (const result of results) if (result.status === "rejected") console.error(`resumed later: ${result.reason}`);
     },
   };
 }

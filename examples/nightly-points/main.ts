@@ -1,6 +1,6 @@
 /**
- * A nightly job: it books tomorrow's bonus for each player, ahead of time. Each reservation has a key of its own, so a job that crashed
- * in the middle is simply run again: nobody gets the bonus twice, and nobody is left out.
+ * A nightly job: it reserves tomorrow's bonus for each player. Each reservation has a key of its own, so a job that crashed
+ * in the middle is simply run again: every player gets the bonus once.
  *
  *   npm exec -- node examples/nightly-points/main.ts 2026-01-16T00:00:00Z u_1 u_2
  */
@@ -20,8 +20,8 @@ const items = users.map((user_id) => ({
 const perRequest = 1_000;
 for (let at = 0; at < items.length; at += perRequest) {
   const { results } = await todoke.points.reserveBatch({ items: items.slice(at, at + perRequest) });
-  const booked = results.filter(({ status }) => status === 201);
-  const replayed = booked.filter((result) => result.replayed);
-  console.log(`${booked.length} booked, ${replayed.length} of them by an earlier run`);
-  if (booked.length < results.length) process.exitCode = 1; // Run it again.
+  const reserved = results.filter(({ status }) => status === 201);
+  const replayed = reserved.filter((result) => result.replayed);
+  console.log(`${reserved.length} reserved, ${replayed.length} of them by an earlier run`);
+  if (reserved.length < results.length) process.exitCode = 1; // Run it again.
 }

@@ -1,4 +1,4 @@
-/** Who makes the requests: for each route, everybody who may use it, in turn. */
+/** The callers of the requests: for each route, all that may use it, in turn. */
 import { rules } from "../access-rules.ts";
 import { apiKeyFor, type ServiceName, type startAll, tokenFor, type User } from "../all-services.ts";
 import type { Authorize } from "./proxy.ts";

@@ -69,7 +69,7 @@ const cursors = [
   "a".repeat(1_024),
 ].filter(Boolean);
 
-/** Of those, as many as a test repeats; in turn, so that the routes together get them all. */
+/** As many of them as a test has repetitions, in turn, so that the routes together get them all. */
 function cursorsFor(route: number): readonly string[] {
   const step = Math.round(cursors.length / repetitions(cursors.length));
   return cursors.filter((_, index) => index % step === route % step);

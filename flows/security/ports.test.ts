@@ -1,4 +1,4 @@
-/** What the public ports of `todoke serve` offer, and what they do not (reference 5.12). */
+/** The routes on the public ports of `todoke serve`, and those that must not be there (reference 5.12). */
 import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseStatus, send, sendBytes } from "./http-client.ts";

@@ -1,5 +1,5 @@
 /**
- * A revoked session, role or right is not usable any longer, not through a stored response either, and no caller sees a response
+ * A revoked session, role or right can no longer be used, not even through a stored response, and no caller sees a response
  * stored under another caller's key; at two gateways (reference 5.2 and 5.6).
  */
 import { randomUUID } from "node:crypto";

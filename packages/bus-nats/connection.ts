@@ -19,7 +19,7 @@ export interface ConnectionSettings {
   readonly log: Log;
 }
 
-/** Receives what no caller can be told: lost connections, repairs. */
+/** Receives events that concern no caller: lost connections, repairs. */
 export type Log = (message: string, error?: unknown) => void;
 
 /** Bounds one attempt to connect and one request to the server. */

@@ -34,7 +34,7 @@ export interface NatsBusOptions {
   readonly streams?: Partial<StreamDefaults>;
   /** Options of the NATS client: TLS, credentials and others. */
   readonly client?: ConnectionOptions;
-  /** Receives what no caller can be told: lost connections, repairs, handlers that throw. */
+  /** Receives events that concern no caller: lost connections, repairs, handlers that throw. */
   readonly log?: Log;
 }
 

@@ -1,4 +1,4 @@
-/** What waits for a consumer, over its streams. */
+/** Counts the messages that wait for a consumer, over its streams. */
 import { JetStreamApiCodes, JetStreamApiError, type JetStreamManager, type NextMsgRequest } from "@nats-io/jetstream";
 import type { ConsumerLag } from "@todoke/kernel/bus";
 import type { Connection } from "./connection.ts";

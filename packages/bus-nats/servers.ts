@@ -1,4 +1,4 @@
-/** Reads `nats://user:password@one:4222,two:4222?replicas=3&ca_file=/ca.pem`: what a URL says of servers, TLS and streams. */
+/** Reads `nats://user:password@one:4222,two:4222?replicas=3&ca_file=/ca.pem`: the servers, TLS and streams of a URL. */
 import { readFileSync } from "node:fs";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { type ConnectionOptions, credsAuthenticator } from "@nats-io/transport-node";
@@ -48,14 +48,14 @@ function tls(url: ServerUrl): ConnectionOptions {
 const hostOf = (host: string): string => new URL(`x://${host}`).hostname.replace(/^\[|\]$/g, "");
 
 /**
- * The client tells Node no name if it connects to an IP address, and Node then accepts a certificate for "localhost". The
+ * The client gives Node no name if it connects to an IP address, and Node then accepts a certificate for "localhost". The
  * certificate must be for one of the addresses in the URL instead.
  */
 function identityCheck(hosts: readonly string[]) {
   const names = hosts.map(hostOf);
   return (name: string, certificate: PeerCertificate): Error | undefined => {
     if (name !== "localhost" || names.includes("localhost")) return checkServerIdentity(name, certificate);
-    const faults = names.map((each) => checkServerIdentity(each, certificate));
-    return faults.includes(undefined) ? undefined : faults[0];
+    const errors = names.map((each) => checkServerIdentity(each, certificate));
+    return errors.includes(undefined) ? undefined : errors[0];
   };
 }

@@ -72,7 +72,9 @@ export class Streams {
     this.#existing.delete(stream);
   }
 
-  /** Several processes may do this at once: the server creates the stream for one of them and tells the others. */
+  /**
+   * Several processes may do this at once: the server creates the stream for one of them, and the others learn that it exists.
+   */
   async #create(stream: string): Promise<void> {
     try {
       await this.#connection.request((manager) => manager.streams.info(stream));

@@ -1,8 +1,8 @@
 /**
  * One process of a consumer: receives messages, passes them to the handler in batches, and acks them.
  *
- * A message is in flight from its arrival to its ack. Every third of the ack wait the server is told that messages in flight
- * are being worked on. Closing stops the flow, releases messages that no handler has seen, and waits for running handlers.
+ * A message is in flight from its arrival to its ack. Every third of the ack wait it reports to the server that messages in
+ * flight are in progress. Closing stops the flow, releases messages that no handler has seen, and waits for running handlers.
  */
 import type { Msg } from "@nats-io/nats-core";
 import { type Delivery, HandlerPool, type Subscription as SubscriptionRequest } from "@todoke/kernel/bus";

@@ -17,7 +17,7 @@ import {
 import { type Address, identifyServer, type Server } from "./server.ts";
 import { withTimeout } from "./with-timeout.ts";
 
-/** Receives what no caller can be told: lost connections, repairs. */
+/** Receives events that concern no caller: lost connections, repairs. */
 export type Log = (message: string, error?: unknown) => void;
 
 export interface ConnectionSettings {

@@ -57,7 +57,7 @@ export interface RabbitmqBusOptions {
   readonly delayStepsMs?: readonly number[];
   /** The delay before the first use of a new queue: until the broker has it on disk. */
   readonly newQueueDelayMs?: number;
-  /** Receives what no caller can be told: lost connections, repairs, handlers that throw. */
+  /** Receives events that concern no caller: lost connections, repairs, handlers that throw. */
   readonly log?: Log;
 }
 
@@ -155,7 +155,7 @@ class RabbitmqBus implements EventBus {
     return { engine: `${product} ${version}`, warnings };
   }
 
-  /** RabbitMQ does not tell the age of a message without delivering it. Messages that wait for a retry count as well. */
+  /** RabbitMQ does not reveal the age of a message without delivering it. Messages that wait for a retry count as well. */
   async readLag(consumer: string): Promise<ConsumerLag> {
     const retries = this.#settings.delayStepsMs.map((ms) => this.#topology.retryQueueName(consumer, ms));
     const names = [this.#topology.queueName(consumer), ...retries];

@@ -102,7 +102,7 @@ export function countRequeues({ headers }: AsyncMessage): number {
   return toCount(headers?.["x-delivery-count"]);
 }
 
-/** What is left of a delay longer than the longest step. */
+/** The rest of a delay that is longer than the longest step. */
 export function readWaitMs({ headers }: AsyncMessage): number {
   return toCount(headers?.[waitHeader]);
 }

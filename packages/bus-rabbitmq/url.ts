@@ -1,9 +1,9 @@
-/** Reads `amqps://user:password@one:5671,two:5671/vhost?ca_file=/ca.pem`: what a URL says of nodes, TLS and names. */
+/** Reads `amqps://user:password@one:5671,two:5671/vhost?ca_file=/ca.pem`: the nodes, TLS and names of a URL. */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { parseServerUrl, readTlsFiles, serverName, tlsFilesOf } from "@todoke/kernel/server-url";
 
 export interface RabbitmqUrl {
-  /** Of the first node, for the client library. */
+  /** The URL of the first node, for the client library. */
   readonly url: string;
   /** All nodes, if there are several. */
   readonly hosts?: readonly string[];
@@ -19,7 +19,7 @@ export function parseRabbitmqUrl(text: string): RabbitmqUrl {
   // The URL may contain a password, so the error does not repeat it.
   if (!parsed || parsed.hosts.length === 0) throw new Error("the URL of RabbitMQ is invalid");
   const { scheme, user, password, hosts, path, parameters } = parsed;
-  // The client library sends no server name by itself, and can send only one.
+  // By default the client library sends no server name, and it can send only one.
   const name = hosts.length === 1 ? serverName(new URL(`x://${hosts[0]}`).hostname) : {};
   const tls = scheme === "amqps" ? { ...name, ...readTlsFiles(tlsFilesOf(parsed)) } : {};
   const [namespace, queues] = [parameters.get("namespace"), parameters.get("queues")];

@@ -47,7 +47,7 @@ function consumersOf(emits: readonly string[] | undefined): Record<string, reado
   return Object.fromEntries(published.filter(([, subjects]) => subjects.length > 0));
 }
 
-/** What waits for a consumer at the bus; undefined if the bus does not exist yet. Changes nothing there. */
+/** Counts the messages that wait for a consumer at the bus; undefined if the bus does not exist yet. Changes nothing there. */
 export async function readLag(
   url: string,
   { consumer, subjects }: { readonly consumer: string; readonly subjects: readonly string[] },

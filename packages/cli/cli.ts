@@ -5,6 +5,7 @@ import type { Command, Invocation } from "./command.ts";
 import { audit } from "./commands/audit.ts";
 import { config } from "./commands/config.ts";
 import { dead } from "./commands/dead.ts";
+import { demo } from "./commands/demo.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
 import { formatHelp, formatOverview } from "./commands/help.ts";
@@ -26,6 +27,7 @@ import { suggest } from "./suggest.ts";
 
 const commands: readonly Command[] = [
   dev,
+  demo,
   serve,
   migrate,
   config,

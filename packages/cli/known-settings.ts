@@ -7,10 +7,10 @@ import { allSubjects, busVariables, listSettingsBeside } from "@todoke/service";
 import { secretNames } from "./secret-files.ts";
 import type { LoadedService } from "./select-services.ts";
 import type { Env } from "./services.ts";
-import { getPostgresPort, getProviderPort, prefixOf, variable } from "./settings.ts";
+import { getDemoPort, getPostgresPort, getProviderPort, prefixOf, variable } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 
-/** What the service reads of the environment, by variable. */
+/** The variables of the environment that the service reads. */
 export function readSettingsOf({ entry, service }: LoadedService, env: Env): ReadonlyMap<string, RecordedSetting> {
   const recording = recordSettings(env);
   for (const name of [...allSubjects.flatMap(busVariables), "EVENT_BUS_KEEP_DAYS"]) void recording.env[name];
@@ -25,7 +25,7 @@ export const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "h
 export function listKnownSettings(loaded: readonly LoadedService[]): ReadonlySet<string> {
   const read = loaded.flatMap((each) => [{}, branches].flatMap((env) => [...readSettingsOf(each, env).keys()]));
   const secrets = secretNames(loaded.map(({ entry }) => entry));
-  const ofDev = [getPostgresPort({}).variable, getProviderPort({}).variable];
+  const ofDev = [getPostgresPort, getProviderPort, getDemoPort].map((port) => port({}).variable);
   const beside = [...read, ...secrets].flatMap(listSettingsBeside);
   return new Set([...read, ...secrets, ...[...secrets].map((name) => `${name}_FILE`), ...beside, ...ofDev]);
 }

@@ -1,4 +1,4 @@
-/** Who runs a command that is recorded (a redrive, a new key, a revocation), and why. */
+/** The operator and the reason of a recorded command (a redrive, a new key, a revocation). */
 import { userInfo } from "node:os";
 import type { Invocation } from "./command.ts";
 import { UsageError } from "./errors.ts";

@@ -56,7 +56,7 @@ export function oneLine(text: string, max = lineMax): string {
 /** A database timestamp, cut to seconds. */
 export const formatTime = (time: string): string => `${time.slice(0, 19)}Z`;
 
-/** A time span in the largest unit that tells enough: "45 s", "12 min", "3 h", "5 days". */
+/** A time span in one unit: "45 s", "12 min", "3 h", "5 days". */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1_000);
   if (seconds < 120) return `${seconds} s`;

@@ -35,19 +35,19 @@ export interface Service {
   migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly AppliedMigration[]>;
   /** Its tables with dead letters. */
   readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
-  /** What users wait for, in its tables. */
+  /** Rows of its tables that users wait for. */
   delays?(db: Queryable): Promise<readonly Delays[]>;
   /** How an id is looked up in its tables. */
   readonly why?: readonly Lookup[];
   /** Its rules for `todoke audit`. */
   readonly audits?: { readonly specs: readonly AuditSpec[]; keptMs(env: Env): number };
-  /** What it emits and consumes. */
+  /** The subjects that it emits and consumes. */
   readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */
   start(env: Env, dependencies: ServiceDependencies): Promise<RunningService>;
 }
 
-/** What the command passes to a service. */
+/** The dependencies that the command passes to a service. */
 interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
   openBus(name: string, bus: BusRequest): Promise<EventBus>;

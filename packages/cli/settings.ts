@@ -39,6 +39,9 @@ export const getPostgresPort = (env: Env): Port =>
 export const getProviderPort = (env: Env): Port =>
   port(env, { of: "OpenID provider", variable: "OIDC_PROVIDER_PORT", defaultPort: 8089 });
 
+/** Port of the site of `todoke demo`. */
+export const getDemoPort = (env: Env): Port => port(env, { of: "demo", variable: "DEMO_PORT", defaultPort: 8087 });
+
 /** The port of the service, and the port of its ops listener. */
 export function getServicePorts(entry: ServiceEntry, env: Env): readonly [Port, Port] {
   const own = port(env, { of: entry.name, variable: variable(entry.name, "PORT"), defaultPort: entry.port });
@@ -89,7 +92,7 @@ export function findBusErrors(subjects: readonly Subject[], env: Env): string[] 
   const errors: string[] = [];
   if (subjects.length > 0) readBusKeepMs(env, errors);
   const used = listBuses(env, subjects).map((bus) => bus.variable);
-  // Those that are not set too: settings beside them have no effect, which is an error.
+  // Also URLs that are not set: settings beside such a URL have no effect, which is an error.
   const notSet = subjects.flatMap(busVariables).filter((variable) => !env[variable]);
   const variables = new Set([...used, ...notSet].filter((variable) => variable !== "DATABASE_URL"));
   return [...errors, ...[...variables].flatMap((variable) => checkServerUrl(env, variable, urlSchemes.bus))];

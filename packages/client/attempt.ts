@@ -6,7 +6,7 @@ import type { Fetch } from "./options.ts";
 export type Attempt =
   | { readonly kind: "success"; readonly data: unknown; readonly response: Response }
   | { readonly kind: "problem"; readonly problem: Problem; readonly isOurs: boolean }
-  /** No answer, or a part of one: the connection was refused or lost, or the attempt took too long. */
+  /** No complete answer: the connection was refused or lost, or the attempt took too long. */
   | { readonly kind: "lost"; readonly cause: unknown };
 
 export interface AttemptOptions {
@@ -41,12 +41,12 @@ export async function attempt(build: (signal: AbortSignal) => Request, options: 
   }
 }
 
-/** A body that is not JSON is no answer of ours: it was cut, or somebody in between wrote it. */
+/** A body that is not JSON did not come from Todoke as a whole: it was cut, or a proxy wrote it. */
 function success(response: Response, text: string, isText: boolean): Attempt {
   return { kind: "success", data: isText ? text : text === "" ? undefined : parseJson(text), response };
 }
 
-/** The problem of a response that is no success. */
+/** Converts a response that is not a success. */
 export function problemOf({ status, statusText, headers }: Response, text: string): Problem {
   const fields = isOurs(headers) ? (JSON.parse(text) as ProblemFields) : foreign(status, statusText);
   return new Problem({ ...fields, status }, retryAfterMs(headers));
@@ -55,7 +55,7 @@ export function problemOf({ status, statusText, headers }: Response, text: strin
 const isOurs = (headers: Headers): boolean =>
   headers.get("content-type")?.startsWith("application/problem+json") === true;
 
-/** The answer of a proxy, or of another server at this address. */
+/** For a response of a proxy, or of another server at this address. */
 const foreign = (status: number, statusText: string): ProblemFields => ({
   status,
   code: "not-from-todoke",

@@ -1,7 +1,7 @@
-/** What a method of the client returns: a promise of the result, with more ways to look at it. */
+/** The result of a client's method: a promise of the data, with access to the response and the pages. */
 import type { Answer } from "./execute.ts";
 
-/** It is sent at once, whether anybody waits for it or not. */
+/** The request is sent at once, not when the call is awaited. */
 export class Call<Data> implements PromiseLike<Data> {
   readonly #answer: Promise<Answer<Data>>;
 
@@ -54,7 +54,7 @@ export class PagedCall<Data extends Page, Item> extends Call<Data> implements As
     for await (const page of this.pages()) yield* this.#itemsOf(page);
   }
 
-  /** The next page is read when it is asked for. */
+  /** Reads the next page only when the loop asks for it. */
   async *pages(): AsyncGenerator<Data, void, undefined> {
     let page: Data = await this;
     for (;;) {

@@ -1,4 +1,4 @@
-/** Makes the methods of a client from the table of operations. */
+/** Creates the methods of a client from the table of operations. */
 import { Call, PagedCall } from "./call.ts";
 import { execute } from "./execute.ts";
 import { type FollowOptions, follow } from "./follow.ts";
@@ -45,14 +45,14 @@ export function createClient(options: GatewayOptions | ServicesOptions<Partial<R
   if ("gateway" in options) return playerClient(options);
   const { services, apiKey } = options;
   const headers = { authorization: `Bearer ${apiKey}` };
-  const made = Object.entries(services).map(([service, url]) => {
+  const apis = Object.entries(services).map(([service, url]) => {
     const name = namespaces[service as ServiceName];
     return [
       name,
       methods(serviceOperations[service as ServiceName], { name, context: toContext(url, headers, options) }),
     ];
   });
-  return Object.fromEntries(made);
+  return Object.fromEntries(apis);
 }
 
 function playerClient(options: GatewayOptions): PlayerClient {
@@ -115,7 +115,7 @@ function toCall(operation: Operation, context: Context, { params, options }: Arg
   return new PagedCall(first, readPage, (page) => page[items] as readonly unknown[]);
 }
 
-/** Where a browser logs in; then the player is back at `returnTo`, a path of the same site. */
+/** The address at which a browser logs in. Then it returns to `returnTo`, a path of the same site. */
 export const logInUrl = ({
   gateway,
   returnTo = "/",

@@ -1,4 +1,4 @@
-/** How a call can end without a result. */
+/** The errors of a call. */
 import type { ProblemCode } from "./gen/problem-codes.ts";
 
 /** The fields of an `application/problem+json` response (RFC 9457). */
@@ -59,7 +59,7 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** A read had no answer in time. It changed nothing. */
+/** A read that was not answered in time. It changed nothing. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
   readonly attempts: number;

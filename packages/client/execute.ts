@@ -1,8 +1,8 @@
 /**
- * Repeats a call until it has ended, if that is safe: with the same key and the same bytes, after a pause, until the deadline.
+ * Retries a call if that is safe: with the same key and the same bytes, after a pause, until the deadline.
  *
- * A command has three ends. It succeeded; it was refused (`Problem`), so nothing happened; or nobody can tell
- * (`OutcomeUnknown`), and the same key finds out.
+ * A command has three outcomes. It succeeded; it was refused (`Problem`), so nothing happened; or it is unknown whether it
+ * took effect (`OutcomeUnknown`), and a call with the same key finds out.
  */
 import { type Attempt, attempt } from "./attempt.ts";
 import { NoAnswer, OutcomeUnknown } from "./errors.ts";
@@ -10,20 +10,20 @@ import { keyOf, type Operation, type Params, requestBuilder } from "./operation.
 import type { CommandOptions, ConditionalOptions, Context } from "./options.ts";
 import { pause } from "./pause.ts";
 
-/** A result, and how it came. */
+/** A result with its response. */
 export interface Answer<Data> {
   readonly data: Data;
   /** For its status and headers; the body is read. */
   readonly response: Response;
   readonly attempts: number;
-  /** The command was carried out by an earlier request with this key. */
+  /** The command was executed by an earlier request with this key. */
   readonly replayed: boolean;
 }
 
 type Failure = Exclude<Attempt, { kind: "success" }>;
 
 const backoffMaxMs = 5_000;
-/** A 500 is an error of the server; it seldom goes away. */
+/** A 500 is an error of the server that a retry seldom cures. */
 const internalErrorsMax = 2;
 
 export async function execute<Data>(
@@ -68,7 +68,7 @@ export async function execute<Data>(
 
 const causeOf = (failure: Failure): unknown => (failure.kind === "problem" ? failure.problem : failure.cause);
 
-/** 503 with these codes means that nothing was changed; with any other, the request may have been carried out. */
+/** 503 with these codes means that nothing was changed; with any other, the request may have been executed. */
 const nothingChanged: ReadonlySet<string> = new Set([
   "unavailable",
   "overloaded",
@@ -78,7 +78,7 @@ const nothingChanged: ReadonlySet<string> = new Set([
 
 /**
  * Whether the call certainly had no effect. After a lost attempt only an answer that came after the look-up of the key proves
- * that: a rejection for want of rights, or because of load, comes before. Without a key the first attempt may be the reason for a
+ * that: rejections for missing rights and for load come before it. Without a key the first attempt may have caused the
  * refusal: what it deleted is not found.
  */
 function isDefinite({ hasKey }: Operation, failure: Failure, mayHaveActed: boolean): boolean {
@@ -93,13 +93,13 @@ function isDefinite({ hasKey }: Operation, failure: Failure, mayHaveActed: boole
 function isRetryable({ isRepeatable }: Operation, failure: Failure): boolean {
   if (failure.kind === "lost") return isRepeatable;
   const { status, code, retryAfterMs } = failure.problem;
-  if (status === 408 || status === 429) return true; // It was not carried out.
+  if (status === 408 || status === 429) return true; // It was not executed.
   if (!isRepeatable || code === "trading-halted") return false; // A person has to resume trading.
   if (status === 409 || status === 503) return retryAfterMs !== undefined;
   return status === 500 || status === 502 || status === 504;
 }
 
-/** Full jitter, so that clients that failed together do not come back together; never before the server's Retry-After. */
+/** Full jitter, so that clients that failed together do not retry together; never before the server's Retry-After. */
 function pauseMs(failure: Failure, attempts: number, baseMs: number): number {
   const backoffMs = Math.random() * Math.min(backoffMaxMs, baseMs * 2 ** (attempts - 1));
   return (failure.kind === "problem" ? (failure.problem.retryAfterMs ?? 0) : 0) + backoffMs;

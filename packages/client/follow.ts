@@ -1,5 +1,5 @@
 /**
- * The inbox as a stream that does not end: it connects again where it was. Every notification comes once, in order, if the
+ * The user inbox as an endless stream, which reconnects where it stopped. Every notification arrives once, in order, if the
  * program continues from the last id that it handled.
  */
 import { problemOf } from "./attempt.ts";
@@ -10,7 +10,7 @@ import type { Context } from "./options.ts";
 import { pause } from "./pause.ts";
 import { readEvents } from "./sse.ts";
 
-/** live: connected. waiting: the connection was lost, and the next attempt follows. ended: nothing more comes. */
+/** live: connected. waiting: the connection was lost, and is tried again soon. ended: the stream is closed. */
 export type StreamState = "live" | "waiting" | "ended";
 
 export interface FollowOptions {
@@ -18,7 +18,7 @@ export interface FollowOptions {
   readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onState?: (state: StreamState) => void;
-  /** The server does not know the id `after` any more: list the inbox to see what was missed. */
+  /** The server no longer knows the id `after`: list the inbox to see what was missed. */
   readonly onReset?: () => void;
 }
 
@@ -30,7 +30,7 @@ export interface StreamItem<Item> {
 
 // The server sends a keep-alive every 15 s, so a stream that is silent for this long is broken.
 const silenceMaxMs = 45_000;
-// A machine that slept finds out soon after it wakes up.
+// Short, so that a machine that slept notices soon after it wakes up.
 const silenceCheckMs = 5_000;
 const waitMaxMs = 30_000;
 const defaultRetryMs = 1_000;
@@ -87,11 +87,11 @@ function stateReporter(onState: FollowOptions["onState"]): (state: StreamState) 
 
 const isTransient = ({ status }: Problem): boolean => status === 408 || status === 429 || status >= 500;
 
-/** One connection, from its request to its end. It is closed when the reader leaves, too. */
+/** One connection. It is closed when the reader stops, too. */
 async function* openStream(build: (signal: AbortSignal) => Request, context: Context, signal: AbortSignal | undefined) {
   const stop = new AbortController();
   const close = () => stop.abort();
-  // A slow reader is no silence, so the time counts only while a chunk is awaited.
+  // A slow reader is not silence, so the time counts only while a chunk is awaited.
   let silentSince = Date.now();
   const watch = setInterval(() => Date.now() - silentSince > silenceMaxMs && close(), silenceCheckMs);
   const forgetOnline = onOnline(close);
@@ -122,7 +122,7 @@ async function* openStream(build: (signal: AbortSignal) => Request, context: Con
   }
 }
 
-/** Only browsers know when they are online. The connection from before is dead, often without a sign. */
+/** Browsers only. A connection from before the browser was offline is dead, often without an error. */
 function onOnline(listener: () => void): () => void {
   const { addEventListener, removeEventListener } = globalThis as Partial<EventTarget>;
   addEventListener?.call(globalThis, "online", listener);

@@ -1,4 +1,4 @@
-/** The public face of the client. Log-in of programs and webhooks have entries of their own. */
+/** The public API of the client. The login of programs and webhooks have entry points of their own. */
 export { Call, PagedCall } from "./call.ts";
 export {
   createClient,

@@ -22,7 +22,7 @@ const revive: Reviver = (name, value, context) => {
   return BigInt(value);
 };
 
-/** What is in an object with names of its own was read before the object, by the names that it happens to have. */
+/** The reviver reads properties before their object, so it may have converted numbers whose names are the caller's. */
 function withNumbers(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
   if (typeof value !== "object" || value === null) return value;

@@ -1,6 +1,6 @@
 /**
- * Log-in of a program: the player's browser does it, and comes back to a port of this machine (RFC 8252) with a code that only
- * this program can use (PKCE). Runs on Node, Deno and Bun.
+ * The login of a program: the player logs in with the browser, which then calls a port of this machine (RFC 8252) with a code
+ * that only this program can use (PKCE). Runs on Node, Deno and Bun.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -79,13 +79,13 @@ async function listenForCode(state: string, signal: AbortSignal) {
       const received = url.searchParams.get("code");
       const text = received
         ? "You are logged in. You can close this window."
-        : "The log-in failed. You can close this window.";
+        : "The login failed. You can close this window.";
       sendPage(response, 200, text);
       if (received) resolve(received);
-      else reject(new LogInFailed(`the log-in failed: ${url.searchParams.get("error") ?? "no code"}`));
+      else reject(new LogInFailed(`the login failed: ${url.searchParams.get("error") ?? "no code"}`));
     });
   });
-  code.catch(() => {}); // It may fail before anybody waits for it.
+  code.catch(() => {}); // It may fail before it is awaited.
   const { port } = server.address() as AddressInfo;
   const close = () => {
     server.close();

@@ -5,7 +5,7 @@ import type { JoinQueueRequest, QueuedTicket, Ticket } from "./gen/schemas.ts";
 import type { CallOptions, CommandOptions } from "./options.ts";
 import { pause } from "./pause.ts";
 
-/** The operations that it uses. */
+/** The operations that `join` uses. */
 interface Tickets {
   joinQueue(params: { mode: string } & JoinQueueRequest, options?: CommandOptions): Call<QueuedTicket>;
   getTicket(params: { ticket_id: string }, options?: CallOptions): Call<Ticket>;
@@ -30,7 +30,7 @@ export interface Joined extends PromiseLike<QueuedTicket> {
 
 export type Join = (mode: string, request?: JoinQueueRequest, options?: CommandOptions) => Joined;
 
-// A match is shown within a second or two. A mode with heartbeats wants one every ten seconds or more.
+// Short enough for a player who waits. A mode with heartbeats needs one every ten seconds or more.
 const pollMs = 1_000;
 const pollsPerHeartbeat = 3;
 
@@ -56,7 +56,7 @@ export function joinWith(tickets: Tickets): Join {
   };
 }
 
-/** The next heartbeat comes soon. */
+/** A lost heartbeat does no harm: the next one follows soon. */
 function ignoreLost(error: unknown): void {
   if (!(error instanceof OutcomeUnknown)) throw error;
 }

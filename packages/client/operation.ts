@@ -75,7 +75,7 @@ export function requestBuilder(
   return (signal) => new Request(url, { method: operation.method, headers, body, signal, redirect: "manual" });
 }
 
-/** "." and ".." would name another path. */
+/** Rejects "." and "..", which would change the path. */
 function pathPart(name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (/^\.{0,2}$/.test(text))

@@ -1,4 +1,4 @@
-/** What a client and a call can be given. */
+/** The options of a client and of its calls. */
 
 /** For every call. */
 export interface CallOptions {
@@ -13,8 +13,8 @@ export interface CallOptions {
 /** For a command with an idempotency key. */
 export interface CommandOptions extends CallOptions {
   /**
-   * The idempotency key: 1 to 255 visible ASCII characters. By default a new one. Give the id of what causes the command (an
-   * order, a purchase), so that a program that starts again repeats the command instead of giving a second one.
+   * The idempotency key: 1 to 255 visible ASCII characters. By default a new one. Use the id of what causes the command (an
+   * order, a purchase), so that a program that is restarted repeats the command instead of sending a second one.
    */
   readonly key?: string | undefined;
 }
@@ -39,7 +39,7 @@ export interface SharedOptions {
   readonly language?: string | undefined;
 }
 
-/** Of a client. */
+/** The settings of a client. */
 export interface Context {
   readonly baseUrl: string;
   /** Sent with every request. */

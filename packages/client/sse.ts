@@ -9,15 +9,15 @@ export interface ServerSentEvent {
   readonly retryMs: number | undefined;
 }
 
-/** A frame is longer than any of ours: it is another server's. */
+/** Longer than any frame of the gateway. */
 const frameMax = 1_048_576;
 
-/** Yields complete frames only: the rest of one that was cut is dropped. A comment is a frame without anything. */
+/** Yields complete frames only: an incomplete frame at the end is dropped. A comment yields an empty frame. */
 export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of chunks) {
-    // A line break of two characters may be cut in between: then it waits for its second half.
+    // A chunk may end within "\r\n": then "\r" waits for the next chunk.
     rest = (rest + decoder.decode(chunk, { stream: true })).replace(/\r\n|\r(?!$)/g, "\n");
     const frames = rest.split("\n\n");
     rest = frames.pop() ?? "";

@@ -3,7 +3,7 @@
  * parsed and written again has another signature.
  */
 
-/** What Todoke sends. */
+/** The body of a webhook, with its id. */
 export interface WebhookEvent {
   /** The same in every attempt: handle an id once. */
   readonly id: string;
@@ -21,7 +21,7 @@ export interface WebhookEvent {
   };
 }
 
-/** The request is not from Todoke, or is an old one that somebody repeats. Answer it with 400. */
+/** The request is not from Todoke, or is an old one that is replayed. Answer it with 400. */
 export class WebhookRejected extends Error {
   override readonly name = "WebhookRejected";
 }

@@ -1,8 +1,8 @@
 /**
  * Errors for events that do not fit their schema. They name the event, the field and the reason in one sentence.
  *
- * `maybeNewerSchema` tells a newer event from a broken one: it is true if this build does not know the event type or one of its
- * fields, as happens during a rolling deploy. A newer process can handle such an event.
+ * `maybeNewerSchema` distinguishes a newer event from a broken one: it is true if this build does not know the event type or
+ * one of its fields, as happens during a rolling deploy. A newer process can handle such an event.
  */
 
 interface EventErrorDetails {

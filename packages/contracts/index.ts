@@ -75,7 +75,7 @@ export const events = {
   PointsSpent: { schema: PointsSpentSchema, subject: "points.events", key: "user_id" },
   PointsExpired: { schema: PointsExpiredSchema, subject: "points.events", key: "user_id" },
   PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events", key: "reservation_id" },
-  // Internal to the points service: its scheduler tells its worker what is due.
+  // Internal to the points service: its scheduler sends its worker the reservations that are due.
   PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations", key: "reservation_id" },
   OrderAccepted: { schema: OrderAcceptedSchema, subject: "orders.events", key: "client_order_id" },
   OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events", key: "client_order_id" },

@@ -60,14 +60,14 @@ export interface EngineBinary {
   readonly origin: string;
 }
 
-/** What a server reports about itself. */
+/** The version and other facts that a server reports. */
 export interface ServerInfo {
   readonly version: string;
   /** Its node name, if it has one: distinguishes our server from another that took the port first. */
   readonly node?: string;
 }
 
-/** What a driver needs to set up its server. */
+/** The context in which a driver sets up its server. */
 export interface EngineSetup {
   readonly binary: EngineBinary;
   readonly dataFolder: string;

@@ -27,7 +27,7 @@ const readyTimeoutMs = 120_000;
 /** In about one of a thousand parallel runs another process takes the port between our check and our start. */
 const portAttemptsMax = 5;
 
-/** What the four engines print when their port is in use. */
+/** The messages of the four engines when their port is in use. */
 const portInUsePattern = /address (already )?in use|eaddrinuse|port \d+ (is )?(already )?in use|port_already_used/i;
 
 class PortInUse extends Error {

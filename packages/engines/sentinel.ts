@@ -8,7 +8,7 @@ import { redis } from "./redis.ts";
 export interface WatchedPrimary {
   /** The name that clients ask for. */
   readonly name: string;
-  /** Of the primary. Its user and password must be those of the replicas too. */
+  /** The URL of the primary. Its user and password must be those of the replicas too. */
   readonly url: string;
   /** Of several Sentinels that must agree that the primary is down. Default: one alone, with a random password. */
   readonly group?: { readonly quorum: number; readonly password: string };

@@ -94,7 +94,7 @@ async function stopAll(): Promise<void> {
   process.exit(0);
 }
 
-// The owner has ended: what would be written has no reader.
+// The owner has ended: the output has no reader.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 process.on("message", handleRequest);
 process.once("disconnect", stopAll);

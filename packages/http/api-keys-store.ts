@@ -1,5 +1,5 @@
 /** The table `api_keys` of a service. It has the SHA-256 of a key, never its text. */
-import { type Db, type Queryable, rfc3339Sql, runStatement } from "@todoke/kernel/db";
+import { type Db, type Queryable, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
 import type { Scope } from "./callers.ts";
 
 /** Valid now, by the database's clock. */
@@ -62,12 +62,12 @@ export interface NewKey {
 }
 
 /** Idempotent. Returns false if the id belongs to another key, or to a revoked one. */
-export async function createKey(db: Db, key: NewKey): Promise<boolean> {
+export async function createKey(db: Db | Tx, key: NewKey): Promise<boolean> {
   const { rowCount } = await runStatement(db, {
     text: `
 insert into api_keys (key_id, holder, scopes, sha256, created_by, expires_at, per_second)
 values ($1, $2, $3, $4, $5, $6, $7)
-on conflict (key_id) do update set key_id = excluded.key_id
+on conflict (key_id) do update set last_used_at = api_keys.last_used_at
  where api_keys.holder = excluded.holder and api_keys.scopes = excluded.scopes and api_keys.sha256 = excluded.sha256
    and api_keys.expires_at is not distinct from excluded.expires_at
    and api_keys.per_second is not distinct from excluded.per_second and api_keys.revoked_at is null`,
@@ -147,7 +147,7 @@ export interface Revocation {
 }
 
 /** Idempotent; returns the ids of keys that were not revoked before. Wake running services after it. */
-export async function revokeKeys(db: Db, of: KeySelection, { by, reason }: Revocation): Promise<string[]> {
+export async function revokeKeys(db: Db | Tx, of: KeySelection, { by, reason }: Revocation): Promise<string[]> {
   const { rows } = await runStatement<{ key_id: string }>(db, {
     text: `
 update api_keys set revoked_at = now(), revoked_by = $3, revoked_reason = $4

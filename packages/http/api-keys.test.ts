@@ -8,7 +8,10 @@ import { bearerAuthentication, requires } from "./callers.ts";
 import { tokenVerifier } from "./tokens.ts";
 
 const entry = (holder: string, scopes: string, secret: string) => `${holder}=${scopes}=${hashApiKey(secret)}`;
-const read = (text: string) => readApiKeys({ TODOKE_API_KEYS: text });
+const read = (text: string) => {
+  const errors: string[] = [];
+  return { keys: readApiKeys({ TODOKE_API_KEYS: text }, errors), errors };
+};
 const migrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
 const shop = { kind: "key", name: "shop", scopes: ["entitlements:write", "read"] };
 /** The key of shop that is in the table. */
@@ -42,10 +45,10 @@ async function setup() {
 }
 
 test("a fixed key gives its holder and scopes; any other text gives nobody", () => {
-  const { keys, faults } = read(
+  const { keys, errors } = read(
     `${entry("shop", "entitlements:write+read", "tdk_a")}, ${entry("game", "read", "tdk_b")}`,
   );
-  expect(faults).toEqual([]);
+  expect(errors).toEqual([]);
   const find = fixedKeys(keys);
   expect(find("tdk_a")).toEqual(shop);
   expect(find("tdk_b")).toEqual({ kind: "key", name: "game", scopes: ["read"] });
@@ -54,16 +57,16 @@ test("a fixed key gives its holder and scopes; any other text gives nobody", () 
 });
 
 test("every error in TODOKE_API_KEYS is reported, without the text", () => {
-  expect(read("")).toEqual({ keys: [], faults: [] });
-  const { faults } = read(
+  expect(read("")).toEqual({ keys: [], errors: [] });
+  const { errors } = read(
     `tdk_secret,${entry("shop", "read+fly", "a")},${entry("shop", "read", "b")},${entry("shop", "read", "c")}`,
   );
-  expect(faults).toEqual([
+  expect(errors).toEqual([
     expect.stringMatching(/entry 1 cannot be read/),
     expect.stringMatching(/shop has unknown scopes: fly/),
     expect.stringMatching(/names shop twice/),
   ]);
-  expect(faults.join()).not.toContain("tdk_secret");
+  expect(errors.join()).not.toContain("tdk_secret");
 });
 
 test("a key of the table is read once and then cached; fixed keys work too", async () => {

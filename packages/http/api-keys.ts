@@ -132,15 +132,15 @@ export const holderName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const entry = /^([a-z0-9][a-z0-9_-]{0,62})=([a-z:+-]+)=([0-9a-f]{64})$/;
 
 /** TODOKE_API_KEYS: `holder=scope+scope=sha256` of each key, separated by commas. */
-export function readApiKeys(env: Env): { keys: ApiKey[]; faults: string[] } {
+export function readApiKeys(env: Env, errors: string[]): readonly ApiKey[] {
   const read = readList(env.TODOKE_API_KEYS).map(readApiKey);
   const keys = read.filter((each): each is ApiKey => typeof each !== "string");
-  const faults = read.filter((each): each is string => typeof each === "string");
+  errors.push(...read.filter((each) => typeof each === "string"));
   const holders = keys.map((key) => key.holder);
   for (const holder of new Set(holders.filter((each, index) => holders.indexOf(each) !== index))) {
-    faults.push(`TODOKE_API_KEYS names ${holder} twice: two holders with one name would share their idempotency keys`);
+    errors.push(`TODOKE_API_KEYS names ${holder} twice: two holders with one name would share their idempotency keys`);
   }
-  return { keys, faults };
+  return keys;
 }
 
 const form =

@@ -120,3 +120,22 @@ test("the log has rejected callers with address, and every call that only a staf
   expect(await logged("admin", "root")).toEqual([]);
   expect(await logged("admin", "bob")).toEqual([["staff", "127.0.0.1", "user:root", "bob"]]);
 });
+
+test("below ADMIN, staff reads their own user and changes nothing of it", async () => {
+  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" } });
+  const principals: Record<string, Principal> = { admin, operator };
+  const authenticate = ({ headers }: FastifyRequest) => principals[String(headers["x-who"])] ?? alice;
+  const guard = requires(authenticate, { staff: "OPERATOR" });
+  const url = "/users/:user_id";
+  for (const [method, operationId] of [
+    ["GET", "see"],
+    ["POST", "change"],
+  ] as const)
+    app.route({ method, url, ...guard, schema: { operationId }, handler: async () => ({}) });
+  const call = async (who: string, method: "GET" | "POST", user: string) =>
+    (await app.inject({ method, url: `/users/${user}`, headers: { "x-who": who } })).statusCode;
+  expect(await call("operator", "GET", "op")).toBe(200);
+  expect(await call("operator", "POST", "op")).toBe(403);
+  expect(await call("operator", "POST", "alice")).toBe(200);
+  expect(await call("admin", "POST", "root")).toBe(200);
+});

@@ -34,7 +34,7 @@ export interface KeyPrincipal {
   readonly kind: "key";
   readonly name: string;
   readonly scopes: readonly Scope[];
-  /** Tells the keys of one holder apart; a fixed key has none, because its holder has one. */
+  /** Distinguishes the keys of one holder; a fixed key has none, because its holder has one. */
   readonly keyId?: string;
   /** The rate of this key; that of the service by default (limits/api-keys.ts). */
   readonly perSecond?: number;
@@ -122,6 +122,7 @@ function authorize(request: FastifyRequest, principal: Principal, rule: AccessRu
   identify(request, principal);
   if (!isAllowed(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
   if (isAllowedAsStaff(principal, rule, params)) {
+    if (isActOnSelf(request, principal)) throw forbidden("only an admin may do this to their own user");
     request.log.info(
       { req: request, ...callerFields(request), ...(params.user_id && { user_id: params.user_id }) },
       "staff",
@@ -138,6 +139,13 @@ export function isAllowedAsStaff(
   if (principal.kind !== "user" || !hasStaffRole(principal.roles, rule.staff)) return false;
   const { staff: _staff, ...others } = rule;
   return !isAllowed(principal, others, params);
+}
+
+/** Otherwise an operator could grant themselves anything, and the audit log would be the only thing in the way. */
+function isActOnSelf({ method, params }: FastifyRequest, principal: Principal): boolean {
+  if (principal.kind !== "user" || method === "GET" || method === "HEAD") return false;
+  const { user_id } = params as { user_id?: string };
+  return principal.userId === user_id && !hasStaffRole(principal.roles, "ADMIN");
 }
 
 /** Address and caller of a request, for the log. */

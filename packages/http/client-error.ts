@@ -2,7 +2,7 @@
  * Responds to input that is not HTTP, or comes too slowly, with problem+json written by hand: there is no request to reply to.
  *
  * A connection may have complete requests that still wait for their response. A 400 written now would look like the response to
- * one of them, which may yet take effect. So they get their responses first, and then the connection closes.
+ * one of them, which may yet take effect. They get their responses first; then the connection closes.
  */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** Suggests what was probably meant: "did you mean …?" */
+/** Suggests the most similar name: "did you mean …?" */
 
 /** With more edits than this it is another word. */
 const distanceMax = 2;

@@ -134,7 +134,7 @@ export class Connections {
   }
 }
 
-/** Makes the newest response the last, instead of the one that was marked before. */
+/** Marks the newest response as the last, instead of an earlier one. */
 function markLast(pipeline: Pipeline): void {
   const { newest, last } = pipeline;
   if (!newest || newest.headersSent) return;

@@ -50,7 +50,7 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
 const scriptPath = "js/scalar.js";
 const hashedPath = () => scriptPath.replace(".js", `.${script?.hash}.js`);
 
-/** The same for every app of the process. */
+/** Shared by every app of the process. */
 let script: StaticText | undefined;
 
 /** Scalar sends the whole script at every visit: a path with its hash lets browsers cache it. */

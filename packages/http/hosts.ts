@@ -45,10 +45,10 @@ export function ourHosts(names: readonly string[]): IsOurHost {
 const allowed = /^(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/i;
 
 /** TODOKE_ALLOWED_HOSTS: host names of this process, besides those in other settings. */
-export function readAllowedHosts(env: Env, faults: string[]): readonly string[] {
+export function readAllowedHosts(env: Env, errors: string[]): readonly string[] {
   const names = readList(env.TODOKE_ALLOWED_HOSTS);
   for (const name of names.filter((each) => !allowed.test(each)))
-    faults.push(
+    errors.push(
       `TODOKE_ALLOWED_HOSTS: ${JSON.stringify(name)} should be a host name without a port, as account.example.com, ` +
         "or *.example.com for all below it",
     );

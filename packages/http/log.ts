@@ -54,7 +54,7 @@ export function openLog({ level = "info", format = "json", fields, stream, onLin
  * Standard output with one write for all lines of a turn of the event loop: a write per line costs more than the line. `flush`
  * writes at once. Lines that a turn has not finished are written when the process exits, but not if it is killed.
  *
- * No reader can stop the process: lines wait for a slow one, up to a limit, and are dropped if there is none any longer.
+ * No reader can stop the process: lines wait for a slow one, up to a limit, and are dropped if it has exited.
  */
 function bufferOutput() {
   let text = "";

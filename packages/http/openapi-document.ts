@@ -126,7 +126,7 @@ const discriminatorOf = (kinds: readonly ProblemKind[]) => ({
   mapping: Object.fromEntries(kinds.map(({ code }) => [code, `#/components/schemas/${problemName(code)}`])),
 });
 
-/** What the generator writes for a schema without a description. */
+/** The placeholder of the generator for a schema without a description. */
 const generated = "Default Response";
 
 const successTexts: Readonly<Record<string, string>> = {

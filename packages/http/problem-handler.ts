@@ -1,11 +1,11 @@
 /**
  * The only place where an error becomes a response (RFC 9457).
  *
- * A Problem is sent as it is. Errors of the framework are translated. A commit with an unknown outcome, and an unavailable database,
- * are 503 with Retry-After. Anything else is a bug: a 500 without details for the caller, and the whole chain of causes
+ * A Problem is sent as it is. Errors of the framework are translated. A commit with an unknown outcome, and a database that is
+ * unavailable or too slow, are 503 with Retry-After. Anything else is a bug: a 500 without details for the caller, and the whole chain of causes
  * in the log.
  */
-import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
+import { CommitUnknown, getSqlState, isUnavailable } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerFields } from "./callers.ts";
@@ -60,8 +60,13 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
 /** The Problem of a failed command: for the whole response, and for one command of a batch. */
 export function toProblemOrInternal(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof Error && causesOf(error).some((cause) => cause instanceof CommitUnknown))
-    return outcomeUnknown(error);
+  const causes = error instanceof Error ? causesOf(error) : [];
+  if (causes.some((cause) => cause instanceof CommitUnknown)) return outcomeUnknown(error);
+  if (causes.some((cause) => getSqlState(cause) === statementTimeout))
+    return problems.unavailable("the database took too long; retry, or ask for less", {
+      cause: error,
+      retryAfterSeconds: 1,
+    });
   if (isUnavailable(error)) {
     return problems.unavailable("a part of the service is unavailable; retry", {
       cause: error,
@@ -80,6 +85,12 @@ function outcomeUnknown(cause: unknown): Problem {
     { cause, retryAfterSeconds: 1 },
   );
 }
+
+/**
+ * `statement_timeout`: the statement was rolled back. It is not among the errors of an unavailable database, for which workers wait
+ * without counting an attempt: a job whose statement is always too slow has to become a dead letter.
+ */
+const statementTimeout = "57014";
 
 const causesMax = 16;
 

@@ -20,6 +20,7 @@ export const forbidden = problem(403, "forbidden", "The caller may not do this")
 export const notFound = problem(404, "not-found", "Nothing is here");
 export const actNotFound = problem(404, "act-not-found", "There is no such act to undo");
 export const actAlreadyUndone = problem(409, "act-already-undone", "The act was undone before");
+export const apiKeyConflict = problem(409, "api-key-conflict", "The ID or the hash of the API key is in use");
 export const methodNotAllowed = problem(405, "method-not-allowed", "The method is not possible here");
 export const requestTimeout = problem(408, "request-timeout", "The request came too slowly");
 export const bodyTooLarge = problem(413, "body-too-large", "The body is too large");

@@ -3,20 +3,20 @@ import type { FastifySchemaValidationError } from "fastify";
 import { quoted } from "./printable.ts";
 
 /** As Ajv reports it with `verbose`: with the value and the part of the schema. */
-export interface SchemaFault extends FastifySchemaValidationError {
+export interface SchemaError extends FastifySchemaValidationError {
   readonly schema?: unknown;
   readonly data?: unknown;
 }
 
 /** Follows the name of the field: "body.amount" + "must be 1 or more". */
-export function sentenceOf(fault: SchemaFault): string {
-  return sentences[fault.keyword]?.(fault) ?? "is not accepted";
+export function sentenceOf(error: SchemaError): string {
+  return sentences[error.keyword]?.(error) ?? "is not accepted";
 }
 
-const sentences: Record<string, (fault: SchemaFault) => string> = {
+const sentences: Record<string, (error: SchemaError) => string> = {
   required: () => "is missing",
   additionalProperties: () => "is not a field that is known here",
-  type: (fault) => `must be ${typeNamed(fault.params.type)}, not ${kindOf(fault)}`,
+  type: (error) => `must be ${typeNamed(error.params.type)}, not ${kindOf(error)}`,
   enum: ({ schema }) => oneOf(schema as readonly unknown[]),
   const: ({ params }) => `must be ${shown(params.allowedValue)}`,
   anyOf: ({ schema }) => alternatives(schema),
@@ -63,7 +63,7 @@ function typeNamed(type: unknown): string {
     .join(" or ");
 }
 
-function kindOf({ data, instancePath }: SchemaFault): string {
+function kindOf({ data, instancePath }: SchemaError): string {
   if (data === null) return instancePath === "" ? "nothing" : "null";
   if (Array.isArray(data)) return "a list";
   return typeof data === "number" ? String(data) : (types[typeof data] ?? "that");

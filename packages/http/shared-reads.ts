@@ -18,7 +18,7 @@ export const UserIds = Type.String({
   examples: ["01a1df39-ea33-7000-ba4d-967d2e0fabc4"],
 });
 
-/** What the route for one user returns. Null: only that route can tell, so the gateway calls it. */
+/** The response of the route for one user. Null: only that route can answer, so the gateway calls it. */
 export type SharedResult =
   | { readonly status: 200; readonly value: unknown; readonly etag?: string }
   | { readonly status: 204 }

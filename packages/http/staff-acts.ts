@@ -16,7 +16,7 @@ export interface StaffAct {
   readonly actor: StaffActor;
   /** The operationId of the route. */
   readonly act: string;
-  /** What it is done to: a user, a row, an order, a key. */
+  /** The target: a user, a row, an order, a key. */
   readonly target: string;
   readonly reason: string;
   readonly details?: object;

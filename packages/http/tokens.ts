@@ -157,19 +157,19 @@ const signingEntry = /^([a-z0-9-]{1,32})=([\w-]{43})$/;
 const verifyingEntry = /^([a-z0-9-]{1,64}\.[a-z0-9-]{1,32})=([\w-]{43})$/;
 
 /** Errors never show the value. */
-export function readSigningKey(env: Env, variable: string, faults: string[]): SigningKey | undefined {
+export function readSigningKey(env: Env, variable: string, errors: string[]): SigningKey | undefined {
   const [, name, seed] = signingEntry.exec(env[variable] ?? "") ?? [];
   if (name && seed) return { name, privateKey: privateKeyOf(Buffer.from(seed, "base64url")) };
-  faults.push(`${variable} should be <name>=<key>, as \`todoke keys pair\` prints it`);
+  errors.push(`${variable} should be <name>=<key>, as \`todoke keys pair\` prints it`);
   return undefined;
 }
 
 /** TODOKE_TOKEN_KEYS: the issuers whose tokens are accepted. Without any, only API keys are. */
-export function readVerifyingKeys(env: Env, faults: string[]): readonly VerifyingKey[] {
+export function readVerifyingKeys(env: Env, errors: string[]): readonly VerifyingKey[] {
   return readList(env.TODOKE_TOKEN_KEYS).flatMap((text, index) => {
     const [, id, bytes] = verifyingEntry.exec(text) ?? [];
     if (id && bytes) return [{ id, publicKey: publicKeyOf(Buffer.from(bytes, "base64url")) }];
-    faults.push(
+    errors.push(
       `TODOKE_TOKEN_KEYS: entry ${index + 1} should be <service>.<name>=<key>, as \`todoke keys pair\` prints it`,
     );
     return [];

@@ -6,7 +6,7 @@ import type { FieldError, Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
 import { type Path, readablePath } from "./field-path.ts";
 import { idempotencyKeyMissing, invalidRequest } from "./problems.ts";
-import { type SchemaFault, sentenceOf } from "./schema-errors.ts";
+import { type SchemaError, sentenceOf } from "./schema-errors.ts";
 
 const listedMax = 20; // Enough for any form; a hostile body must not cause a long response.
 const namedMax = 3; // In the sentence of `detail`.
@@ -23,7 +23,7 @@ export function problemOfValidation(request: FastifyRequest): Problem {
   const errors = parts.flatMap(({ part, root, given }) => {
     const validate = request.getValidationFunction(part);
     if (!validate || validate(given(request) ?? null)) return [];
-    return withoutAlternatives(validate.errors as SchemaFault[]).map((fault) => fieldFault(root, fault));
+    return withoutAlternatives(validate.errors as SchemaError[]).map((error) => toFieldError(root, error));
   });
   const fields = errors.slice(0, listedMax);
   if (errors.every(({ field }) => field === "header.idempotency-key")) {
@@ -35,16 +35,16 @@ export function problemOfValidation(request: FastifyRequest): Problem {
 }
 
 /** If no alternative matches, only that is reported, not why each of them does not. */
-function withoutAlternatives(errors: readonly SchemaFault[]): readonly SchemaFault[] {
+function withoutAlternatives(errors: readonly SchemaError[]): readonly SchemaError[] {
   return errors.filter(({ schemaPath }) => !/\/(?:anyOf|oneOf)\/\d+\//.test(schemaPath));
 }
 
-function fieldFault(root: string, fault: SchemaFault): FieldError {
-  const { missingProperty, additionalProperty } = fault.params;
+function toFieldError(root: string, error: SchemaError): FieldError {
+  const { missingProperty, additionalProperty } = error.params;
   const named = missingProperty ?? additionalProperty;
-  const path = pathOf(fault.instancePath);
+  const path = pathOf(error.instancePath);
   if (typeof named === "string") path.push(named);
-  return { field: readablePath(root, path), detail: sentenceOf(fault) };
+  return { field: readablePath(root, path), detail: sentenceOf(error) };
 }
 
 /** "/items/2/name" (RFC 6901) as steps. */

@@ -24,7 +24,7 @@ export interface RedisConnection extends AsyncDisposable {
 }
 
 export interface RedisOptions {
-  /** Of a server, or of Sentinels: url.ts. */
+  /** The URL of a server, or of Sentinels: url.ts. */
   readonly url: string;
   /** Called when connecting fails or a connection is lost. It is retried; the caller need not act. */
   readonly onError: (error: unknown) => void;

@@ -3,7 +3,7 @@ import { withTimeout } from "@todoke/kernel/worker";
 import { createClient } from "redis";
 import { type RedisServer, type RedisUrl, tlsOptions } from "./url.ts";
 
-/** Asks all Sentinels at once: one that does not respond delays nobody. */
+/** Asks all Sentinels at once, so that one that does not respond causes no delay. */
 export async function findPrimary(url: RedisUrl, timeoutMs: number): Promise<RedisServer> {
   const [first] = url.servers;
   if (!url.sentinel && first) return first;
@@ -29,7 +29,8 @@ async function askSentinel(server: RedisServer, url: RedisUrl, timeoutMs: number
     return client.sendCommand(["SENTINEL", "get-master-addr-by-name", name]);
   };
   try {
-    // The client's own timeouts do not cover the login: a Sentinel that accepts and says nothing would hold the connection for ever.
+    // The client's own timeouts do not cover the login: a Sentinel that accepts and does not respond would hold the connection
+    // forever.
     const reply = await withTimeout(timeoutMs, ask());
     if (!Array.isArray(reply)) throw new Error(`it does not know "${name}"`);
     return { host: String(reply[0]), port: Number(reply[1]) };

@@ -45,7 +45,7 @@ export function findBus(subject: Subject, env: Env): BusAddress | undefined {
   return undefined;
 }
 
-/** What a service asks for when it opens a bus. */
+/** The request of a service for a bus. */
 export interface BusRequest extends BusLog {
   readonly url: string;
   /** The subjects that it publishes there. */
@@ -84,7 +84,7 @@ export async function openBuses(
   return buses;
 }
 
-/** Publishes in transactions of the service's database, if that is where its only bus for what it emits is. */
+/** Publishes in transactions of the service's database, if the only bus of its events is in that database. */
 export async function openPublisher(buses: readonly ServiceBus[], db: Db): Promise<TransactionalPublisher | undefined> {
   const [first, ...others] = buses.filter(({ emits }) => emits.length > 0);
   return others.length === 0 ? first?.bus.openPublisher?.(db) : undefined;

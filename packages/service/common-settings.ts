@@ -37,7 +37,7 @@ export interface CommonSettings {
   readonly tokenKeys: readonly VerifyingKey[];
   readonly isDev: boolean;
   readonly roles: ReadonlySet<string>;
-  /** By the name of the worker. */
+  /** The settings of each worker, by its name. */
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   readonly retention: RetentionSettings;
   /** The time between two audits; 0: none. */
@@ -69,8 +69,6 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
   if (!level) errors.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
   const { host, opsHost } = readHosts(of.name, env, errors);
   const opsDebug = readFirstBoolean(env, errors, [variable("OPS_DEBUG"), "TODOKE_OPS_DEBUG"]);
-  const { keys, faults } = readApiKeys(env);
-  errors.push(...faults);
   return {
     databaseUrl,
     host,
@@ -87,7 +85,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info", format: readLogFormat(env, errors) },
     telemetry: readTelemetrySettings(env, errors),
-    apiKeys: keys,
+    apiKeys: readApiKeys(env, errors),
     tokenKeys: readVerifyingKeys(env, errors),
     isDev: env.TODOKE_DEV === "true",
     roles: readRoles(of, env, errors),

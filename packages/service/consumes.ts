@@ -18,7 +18,7 @@ export interface Consumes {
   readonly role?: string;
 }
 
-/** What the events do. It reports errors to the service's own log unless it has an `onError`. */
+/** The inbox of the events. It reports errors to the service's own log unless it has an `onError`. */
 export type EventHandler<Event> = Pick<InboxOptions<Event>, "decode" | "effect" | "onDeadLetter" | "onError">;
 
 export const inboxRetention = ({ processedMs, resolvedMs }: RetentionSettings): readonly RetentionPolicy[] => [
@@ -27,7 +27,7 @@ export const inboxRetention = ({ processedMs, resolvedMs }: RetentionSettings): 
   retentionPolicies.resolvedDeadLetters(resolvedMs),
 ];
 
-/** What operators need, in every process. */
+/** For operators, in every process. */
 export function watchInbox({ name, db, wakeups, hasRole, debug, use, onError, topicOf }: Runtime): void {
   if (hasRole("maintenance")) use(observeDeadEvents({ db, consumer: name, onError }));
   debug((app) => inboxRoutes(app, { db, consumer: name, onRedriven: () => wakeups.signal(topicOf(inboxDlqTable)) }));

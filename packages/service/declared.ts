@@ -1,4 +1,4 @@
-/** What follows from the declarations of a service: its roles, workers and dead letters, and the parts that it starts for them. */
+/** Derived from the declarations of a service: its roles, workers and dead letters, and the parts that it starts for them. */
 import { type AuditSpec, kernelAudit } from "@todoke/kernel/audit";
 import { type Delays, readDelays } from "@todoke/kernel/claims";
 import type { Queryable } from "@todoke/kernel/db";
@@ -76,7 +76,7 @@ export function readDeclarations({
 /** Its claimed tables, besides the inbox. */
 const claimedTables = ({ emits, tables = [] }: Declarations) => [...(emits ? [outboxWork] : []), ...tables];
 
-/** What users wait for. */
+/** Rows that users wait for. */
 export async function readAllDelays(declarations: Declarations, db: Queryable): Promise<readonly Delays[]> {
   const { name, consumes, delays } = declarations;
   const found: Delays[] = [];
@@ -99,6 +99,7 @@ export function startDeclared<Settings>(
     ...(emits ? outboxRetention(common.retention) : []),
     ...(consumes ? inboxRetention(common.retention) : []),
     retentionPolicies.idempotencyKeys(),
+    retentionPolicies.discardedCopies(common.retention.discardedMs),
     finishedBatches,
     oldSamples,
   ];

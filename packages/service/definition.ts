@@ -1,4 +1,4 @@
-/** What a service declares, and the parts that its `build` gets. */
+/** The declaration of a service, and the parts that its `build` gets. */
 import type { Authenticate, DocsPageOptions, Env, HttpApp } from "@todoke/http";
 import type { AuditSpec } from "@todoke/kernel/audit";
 import type { EventBus } from "@todoke/kernel/bus";
@@ -13,7 +13,7 @@ import type { ProcessGroup } from "./process-group.ts";
 import type { Check } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import type { ServeStaff } from "./serve-staff.ts";
-import type { Need } from "./staff/index.ts";
+import type { Need, Topics } from "./staff/index.ts";
 import type { DeclaredTable } from "./tables.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -39,15 +39,17 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly consumes?: Consumes;
   /** Its claimed tables, besides outbox and inbox. */
   readonly tables?: readonly DeclaredTable[];
-  /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
+  /** Rows that users wait for, besides those of its claimed tables, outbox and inbox. */
   readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
-  /** What needs a person, besides dead letters and what users wait for. */
+  /** Problems that need an operator, besides dead letters and late rows. */
   readonly needs?: (db: Queryable) => Promise<readonly Need[]>;
-  /** What its own tables know about an id, for `todoke why`. The kernel's tables are looked up for every service. */
+  /** Digests of what only this service has, by the topic whose pages show it (staff/changes.ts). */
+  readonly changes?: (db: Queryable) => Promise<Topics>;
+  /** Look-ups of an id in its own tables, for `todoke why`. The kernel's tables are looked up for every service. */
   readonly explains?: readonly Lookup[];
-  /** What holds between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */
+  /** Rules between its own tables, for `todoke audit`. The kernel's tables are audited for every service. */
   readonly audited?: AuditSpec;
-  /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
+  /** Rows that it deletes by age, besides those of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
   readonly userAuth?: "session" | "token";
@@ -76,7 +78,7 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   hasRole(role: Role | "api" | "maintenance" | "consumer" | "worker"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
-  /** What the database knows about an id. */
+  /** Looks up an id in the database. */
   readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /**
    * Registers the routes that every service has for staff. A service whose users have sessions calls it, with its own

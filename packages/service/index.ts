@@ -27,8 +27,8 @@ export type { ServeStaff, StaffReads } from "./serve-staff.ts";
 export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
 export { service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
-export { type Need, readDeadLetterGroups, readStaffActs } from "./staff/index.ts";
-export { KeysQuery, keyFields, readKeys } from "./staff/key-routes.ts";
+export { idsMax as changeIdsMax, type Need, readDeadLetterGroups, readStaffActs, type Topics } from "./staff/index.ts";
+export { KeyParams, KeysQuery, keyFields, newKeyFields, readKeys } from "./staff/key-routes.ts";
 export { Need as NeedView, ServiceOverview as ServiceOverviewView } from "./staff/overview.ts";
 export {
   BatchBody,

@@ -15,7 +15,7 @@ export function mergeMetrics(processes: readonly (readonly MetricData[])[]): rea
   return [...merged.values()];
 }
 
-/** What is left of a process that is gone: without it, sums would fall, and a scraper would take the rest for new. */
+/** The counters of a process that has exited: without them, sums would fall, and a scraper would count the rest again. */
 export const onlyTotals = (metrics: readonly MetricData[]): readonly MetricData[] =>
   metrics.filter(
     (metric) => metric.dataPointType !== DataPointType.GAUGE && !("isMonotonic" in metric && !metric.isMonotonic),

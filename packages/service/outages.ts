@@ -1,5 +1,5 @@
 /**
- * Outages of databases and buses. One that goes away is logged once, and once more when it is back, however many workers fail in
+ * Outages of databases and buses. Each outage is logged once at its start and once at its end, however many workers fail in
  * between and however many services of this process use it.
  *
  * An error may also be about one connection or one statement. So the server is asked first: if it responds, the error is logged as
@@ -19,7 +19,7 @@ export interface OutageOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** What one service knows about one server. */
+/** The state of one server, as one service sees it. */
 export interface OutageWatch extends Disposable {
   readonly isDown: boolean;
   /** For errors that no caller awaits, also those that are no outage. */
@@ -63,7 +63,7 @@ const pendingMax = 20;
 class Outage {
   readonly users = new Set<OutageOptions>();
   readonly #name: string;
-  /** By the error: that of a connection which several services share is logged once. */
+  /** By the error, so that one of a connection that several services share is logged once. */
   #pending = new Map<unknown, () => unknown>();
   #isWatching = false;
   #isDown = false;

@@ -5,7 +5,7 @@
 import type { MetricData } from "@opentelemetry/sdk-metrics";
 import type { ReadinessReport } from "./readiness.ts";
 
-/** What a process can be asked, and how it responds. */
+/** The questions to a process, and its answers. */
 export interface GroupAnswers {
   readonly metrics: readonly MetricData[];
   readonly readiness: ReadinessReport;
@@ -15,7 +15,7 @@ export interface GroupAnswers {
 export type GroupQuestion = keyof GroupAnswers;
 
 export interface GroupAnswer<Question extends GroupQuestion> {
-  /** The number of the process; 0 for what processes that are gone have left. */
+  /** The number of the process; 0 for the totals of processes that have exited. */
   readonly process: number;
   /** Undefined if the process did not respond in time. */
   readonly answer: GroupAnswers[Question] | undefined;

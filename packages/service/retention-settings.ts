@@ -12,6 +12,8 @@ export interface RetentionSettings {
   readonly processedMs: number;
   /** RESOLVED dead letters of the inbox: <SERVICE>_INBOX_DLQ_KEEP_DAYS. */
   readonly resolvedMs: number;
+  /** Copies of discarded rows: <SERVICE>_DISCARDED_KEEP_DAYS, and at least as long as events, with which audits compare them. */
+  readonly discardedMs: number;
 }
 
 const hourMs = 60 * 60 * 1_000;
@@ -45,5 +47,6 @@ export function readRetentionSettings(
     idempotencyMs: integer(envName(service, "IDEMPOTENCY_KEEP_HOURS"), 24, [1, 8_760]) * hourMs,
     processedMs,
     resolvedMs: days(envName(service, "INBOX_DLQ_KEEP_DAYS"), 30),
+    discardedMs: Math.max(days(envName(service, "DISCARDED_KEEP_DAYS"), 30), publishedMs),
   };
 }

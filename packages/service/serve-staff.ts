@@ -1,4 +1,4 @@
-/** What every service has for staff: routes, the worker of batches, and the samples of the console. */
+/** The parts of every service for staff: routes, the worker of batches, and the samples of the console. */
 import type { MetricData } from "@opentelemetry/sdk-metrics";
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -6,8 +6,12 @@ import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { Runtime } from "./runtime.ts";
 import {
   batchesTable,
+  type ChangesSource,
+  changesReader,
   type OverviewSource,
   overviewReader,
+  type ReadChanges,
+  revokeApiKey,
   type StaffRouteDeps,
   staffRoutes,
   startBatchWorker,
@@ -17,12 +21,16 @@ import {
 /** Registers the routes, once. */
 export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix" | "hide">) => StaffReads;
 
-/** What the routes read, for a gateway that answers for itself too. */
+/** The reads of the routes, for the gateway, which has staff routes of its own too. */
 export interface StaffReads extends Pick<StaffRouteDeps, "service" | "reads" | "deadLetters"> {
   readonly overview: ReturnType<typeof overviewReader>;
+  readonly changes: ReadChanges;
+  readonly revokeApiKey: ReturnType<typeof revokeApiKey>;
 }
 
-export interface StaffParts extends Pick<OverviewSource, "health" | "delays" | "needs"> {
+export interface StaffParts
+  extends Pick<OverviewSource, "health" | "delays" | "needs">,
+    Pick<ChangesSource, "find" | "changes"> {
   readonly app: HttpApp;
   readonly reads: Db;
   readonly deadLetters: readonly DeadLetters[];
@@ -33,9 +41,10 @@ export function createServeStaff(runtime: Runtime, { app, reads, deadLetters, ..
   const wake = (table: string) => wakeups.signal(topicOf(table));
   return (options) => {
     const overview = overviewReader({ service, reads, deadLetters, ...more });
+    const changes = changesReader({ service, reads, deadLetters, ...more });
     const wakeBatches = () => wake(batchesTable);
     staffRoutes({ ...options, app, service, db, reads, deadLetters, onChanged: wake, wakeBatches }, overview);
-    return { service, reads, deadLetters, overview };
+    return { service, reads, deadLetters, overview, changes, revokeApiKey: revokeApiKey({ db, onChanged: wake }) };
   };
 }
 

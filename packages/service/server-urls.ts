@@ -1,6 +1,7 @@
 /**
  * The URLs of servers in the environment. Beside EVENT_BUS_URL there may be EVENT_BUS_CA_FILE, EVENT_BUS_REPLICAS and so on: each is a
- * parameter of the URL, and the URL that this file returns has them all. So everything that connects by it connects in the same way.
+ * parameter of the URL, and the URL that this file returns has them all. Everything that connects by it then connects in the
+ * same way.
  */
 import type { Env } from "@todoke/http";
 import { addParameters, checkTlsFiles, parseServerUrl, tlsFilesOf } from "@todoke/kernel/server-url";
@@ -73,7 +74,7 @@ export function readServerUrl(env: Env, variable: string): string | undefined {
   return addParameters(url, Object.fromEntries(settings));
 }
 
-/** Every fault of the URL and of the settings beside it, a sentence each. None contains the URL, which may have a password. */
+/** Every error of the URL and of the settings beside it, a sentence each. None contains the URL, which may have a password. */
 export function checkServerUrl(env: Env, variable: string, schemes: readonly string[]): string[] {
   if (!env[variable]) return findIneffective(env, variable);
   const given = parseServerUrl(env[variable]);

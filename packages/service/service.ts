@@ -42,6 +42,7 @@ import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { createServeStaff, startStaffWork } from "./serve-staff.ts";
+import { changesRoute } from "./staff/index.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { openWatchedBuses } from "./watched-buses.ts";
 import { whyPartRoute } from "./why/part-route.ts";
@@ -83,7 +84,7 @@ export function service<
     /** Its dead letters, for callers that have the database and no running copy of the service. */
     dead: { schema, tables: deadLetters },
 
-    /** What users wait for. Like `dead`, for callers that have the database only. */
+    /** Rows that users wait for. Like `dead`, for callers that have the database only. */
     delays: (db: Queryable): Promise<readonly Delays[]> => readAllDelays(definition, db),
 
     /** How an id is looked up in its tables, for callers that have the database only. */
@@ -96,7 +97,7 @@ export function service<
       keptMs: (env: Env): number => read(env).common.retention.publishedMs,
     },
 
-    /** What it emits and consumes. */
+    /** The subjects that it emits and consumes. */
     events: subjects,
 
     /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
@@ -215,11 +216,14 @@ export function service<
         health,
         delays: (on) => readAllDelays(definition, on),
         needs: definition.needs,
+        find,
+        changes: definition.changes,
       });
       // The gateway puts the parts of all services together.
       if (runtime.hasRole("api") && definition.userAuth !== "session") {
         whyPartRoute(app, { authenticate, find });
-        serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
+        const { changes } = serveStaff({ authenticate, prefix: "/v1/admin", hide: false });
+        changesRoute(app, authenticate, changes);
       }
       const handler = await definition.build({
         ...runtime,

@@ -26,7 +26,7 @@ export function readBoolean(env: Env, errors: string[], name: string, byDefault 
   return readFirstBoolean(env, errors, [name], byDefault);
 }
 
-/** By the first of the variables that is set. */
+/** Reads the first of the variables that is set. */
 export function readFirstBoolean(env: Env, errors: string[], names: Variables, byDefault = false): boolean {
   const text = readSetting(env, names, String(byDefault));
   if (text !== "true" && text !== "false") errors.push(`${setVariable(env, names)} should be true or false`);

@@ -13,7 +13,7 @@ export interface DeclaredTable extends WorkTable {
   /** Its backlog and age; a table whose service has gauges of its own needs none. */
   readonly gauges?: TableGauges<string>;
   readonly deadLetters?: DeadLetters;
-  /** What the key of a dead letter is to `todoke why`, which shows its redrives. */
+  /** The kind of id that the key of a dead letter is, for `todoke why`, which shows its redrives. */
   readonly redrivenAs?: LinkKind;
   /** /debug/ routes for its dead letters. */
   readonly deadLetterRoutes?: (app: HttpApp, deps: DeadLetterDeps) => void;

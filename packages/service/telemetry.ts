@@ -38,7 +38,7 @@ export interface TelemetrySettings {
 }
 
 export interface Telemetry {
-  /** What all metrics of this process have in common, such as the version. */
+  /** Attributes of all metrics of this process, such as the version. */
   readonly resource: Resource;
   /** All metrics of this process, now. */
   collect(): Promise<readonly MetricData[]>;

@@ -3,7 +3,7 @@
  *
  *   main → routes, deps → events, workers → commands → store and the folders of its own domain
  *
- * Imports go down only. Types may be imported from anywhere, because they load nothing. CONTRIBUTING.md says what is where.
+ * Imports go down only. Types may be imported from anywhere, because they load nothing. CONTRIBUTING.md describes each folder.
  */
 import { posix } from "node:path";
 import type { SourceFile } from "./rules.ts";
@@ -55,6 +55,10 @@ const leaves = ["config", "problems", "telemetry"];
 
 const sql = /(^|\n)\s*(select\s|insert into\s|delete from\s|with \w+ as\b)|\bupdate\s+[\w.]+(\s+(as\s+)?\w+)?\s+set\s/;
 
+const loop = /\b(startLoop|createWorker|createDirectWorker)(<\w+>)?\(/;
+/** The loops of telemetry read gauges. */
+const mayHaveLoops = ["main", "telemetry", "workers"];
+
 /** All layout violations in a file, as sentences. */
 export function findLayoutViolations(file: SourceFile): readonly string[] {
   const servicePath = parseServicePath(file.path);
@@ -76,6 +80,20 @@ function commandViolations({ path, text }: SourceFile, { first, rest = "" }: Ser
   return exportsFunction(text, name) ? [] : [`${path} does not export ${name}`];
 }
 
+/** A redrive of dead letters is the same command for every table, in packages/service. */
+const operationsWithSharedCommand = ["redriveNotification"];
+
+/** `addPoints`, an operation that changes something, is in `commands/add-points.ts` of its service. */
+export function findMissingCommands({ path, text }: SourceFile, files: ReadonlySet<string>): readonly string[] {
+  const { service, first } = parseServicePath(path) ?? {};
+  if (first !== "routes" || isTestCode(path)) return [];
+  return [...text.matchAll(/\bapp\.(?:post|put|patch|delete)\(.*?operationId: "(\w+)"/gs)]
+    .map(([, operation = ""]) => operation)
+    .filter((operation) => !operationsWithSharedCommand.includes(operation))
+    .filter((operation) => !files.has(`services/${service}/commands/${kebabCase(operation)}.ts`))
+    .map((operation) => `${path}: ${operation} has no commands/${kebabCase(operation)}.ts`);
+}
+
 function contentViolations({ path, text }: SourceFile): readonly string[] {
   const { imports, texts } = parseSource(path, text);
   const layer = layerOf(path);
@@ -84,6 +102,8 @@ function contentViolations({ path, text }: SourceFile): readonly string[] {
     .map(({ line, module }) => ({ line, target: posix.join(posix.dirname(path), module) }))
     .filter(({ target }) => !leaves.includes(kindOf(target)) && layerOf(target) > layer)
     .map(({ line, target }) => `${path}:${line} imports ${target}, which is a layer above`);
+  if (loop.test(text) && !mayHaveLoops.includes(kindOf(path)))
+    return [...upward, `${path} has a background loop: it belongs in workers/`];
   if (kindOf(path) === "store" || mayHaveSql.test(path)) return upward;
   const statements = texts.filter((each) => sql.test(each.text));
   return [...upward, ...statements.map(({ line }) => `${path}:${line} has SQL: it belongs in store/`)];
@@ -115,6 +135,8 @@ const layerOf = (path: string): number => layers.findIndex((kinds) => kinds.incl
 const isTestCode = (path: string): boolean => /\.test\.ts$|(^|\/)(testing|conformance)(\/|\.ts$)/.test(path);
 
 const camelCase = (kebab: string): string => kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+const kebabCase = (camel: string): string => camel.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const exportsFunction = (text: string, name: string): boolean =>
   new RegExp(`^export (async )?(function\\*? ${name}\\b|const ${name} =)`, "m").test(text);

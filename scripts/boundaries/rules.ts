@@ -1,8 +1,8 @@
 /**
- * What a file may import, by its folder. docs/style.md explains why.
+ * The imports that a file may have, by its folder. docs/style.md explains why.
  *
  *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts      gateway-bff → console
- *   cli, scripts, bench, chaos, flows → all
+ *   cli, scripts, bench, chaos, flows → all   console → client (types only)
  */
 import { posix } from "node:path";
 import { findKernelNames } from "./kernel-tables.ts";
@@ -21,8 +21,8 @@ export interface Package {
   readonly exports: readonly string[];
 }
 
-/** Returns what is wrong with an import, or undefined. */
-type Rule = (file: FileContext, module: string, packages: readonly Package[]) => string | undefined;
+/** Returns why an import is not allowed, or undefined. */
+type Rule = (file: FileContext, module: string, packages: readonly Package[], isType: boolean) => string | undefined;
 
 /** A file as the rules see it. */
 interface FileContext {
@@ -48,7 +48,7 @@ const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; rea
     to: /^packages\/(http|kernel|contracts)$/,
     reason: "service imports http, kernel and contracts only",
   },
-  { from: /^console$/, to: /^$/, reason: "the console imports nothing of ours" },
+  { from: /^console$/, to: /^packages\/client$/, reason: "the console imports types of client only" },
   {
     from: /^services\/gateway-bff$/,
     to: /^(packages\/(service|http|kernel|contracts|redis)|console)$/,
@@ -145,6 +145,12 @@ const rules: readonly Rule[] = [
     return limit === undefined || limit.to.test(target.folder) ? undefined : limit.reason;
   },
 
+  function consoleImportsTypesOnly(file, module, _packages, isType) {
+    return file.folder === "console" && module.startsWith("@todoke/") && !isType
+      ? "the console imports types of client only"
+      : undefined;
+  },
+
   function onlyExports(_file, module, packages) {
     const target = packageOf(module, packages);
     if (target === undefined) {
@@ -188,9 +194,8 @@ export function findViolations(file: SourceFile, packages: readonly Package[]): 
   if (file.path.endsWith(".sql")) return kernelNameViolations(file.path, sqlTexts(file.text));
   const context = describeFile(file.path);
   const { imports, environment, texts } = parseSource(file.path, file.text);
-  const violation = ({ line, module }: ImportMention) =>
-    rules
-      .map((rule) => rule(context, module, packages))
+  const violation = ({ line, module, isType }: ImportMention) =>
+    [...new Set(rules.map((rule) => rule(context, module, packages, isType)))]
       .filter((reason) => reason !== undefined)
       .map((reason) => `${file.path}:${line} imports "${module}": ${reason}`);
   const reads =

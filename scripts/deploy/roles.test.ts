@@ -1,7 +1,8 @@
 /** The role files of deploy/postgres against the tables that the migrations create. */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Db } from "@todoke/kernel/db";
+import { createKey, revokeKeys } from "@todoke/http";
+import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { servicesDatabase } from "@todoke/service/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -97,4 +98,25 @@ test("databases.sql creates a database for every service", () => {
   const sql = readFileSync(new URL("deploy/postgres/databases.sql", root), "utf8");
   const created = [...sql.matchAll(/^create database (\w+) owner (\w+);$/gm)].map(([, name, owner]) => [name, owner]);
   expect(created).toEqual(services.map(schemaOf).map((name) => [`todoke_${name}`, `todoke_${name}_owner`]));
+});
+
+test.each(services)("%s creates and revokes API keys, and changes nothing else of them", async (service) => {
+  const id = randomUUID();
+  const as = <T>(work: (tx: Tx) => Promise<T>) =>
+    transaction(t.db, async (tx) => {
+      await tx.query(`set local role ${roleOf(service)}; set local search_path = ${schemaOf(service)}`);
+      return work(tx);
+    });
+  const key = {
+    keyId: id,
+    holder: "shop",
+    scopes: ["read"],
+    sha256: id.replaceAll("-", "").repeat(2),
+    createdBy: "user:a",
+  } as const;
+  expect(await as((tx) => createKey(tx, key))).toBe(true);
+  expect(await as((tx) => createKey(tx, key))).toBe(true);
+  for (const change of ["scopes = '{points:write}'", "holder = 'other'", "expires_at = null", "sha256 = sha256('x')"])
+    await expect(as((tx) => tx.query(`update api_keys set ${change}`))).rejects.toThrow("permission denied");
+  expect(await as((tx) => revokeKeys(tx, { keyId: id }, { by: "user:a" }))).toEqual([id]);
 });

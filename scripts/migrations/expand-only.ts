@@ -19,7 +19,7 @@ const contracting: readonly (readonly [form: RegExp, what: string])[] = [
 /** A file may say that it is the second half of a change: `-- contract: 0.2.0 <why nothing uses it since>`. */
 const contractMark = /^-- contract: (\d+\.\d+\.\d+) \S/m;
 
-/** The version since which nothing uses what this migration takes away. */
+/** The version since which nothing uses what this migration removes. */
 export const contractVersionOf = (sql: string): string | undefined => contractMark.exec(sql)?.[1];
 
 /** One phrase per fault; none of a file that creates only new tables. */

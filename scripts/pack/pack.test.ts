@@ -109,17 +109,15 @@ test.each(nodes)("the client runs on %s", async (node) => {
   expect(stdout).toBe("7n false\n");
 });
 
-test("todoke dev runs in an empty folder, and SIGTERM stops it", { timeout: 240_000 }, async () => {
+test("todoke demo runs in an empty folder, and SIGTERM stops it", { timeout: 240_000 }, async () => {
   const names = ["account", "entitlement", "notification", "matchmaking", "points", "orders", "gateway_bff"];
-  const ports = await Promise.all([...names, "postgres", "oidc_provider"].map(() => freePort()));
-  const variables = [...names, "postgres", "oidc_provider"].map((name, index) => [
-    `${name.toUpperCase()}_PORT`,
-    String(ports[index]),
-  ]);
+  const all = [...names, "postgres", "oidc_provider", "demo"];
+  const ports = await Promise.all(all.map(() => freePort()));
+  const variables = all.map((name, index) => [`${name.toUpperCase()}_PORT`, String(ports[index])]);
   const folder = mkdtempSync(join(project, "empty-"));
   const env = { ...withoutNpm(process.env), ...Object.fromEntries(variables) };
   const program = join(project, "node_modules/@todoke/cli/todoke.js");
-  const child = spawn(nodes.at(-1) as string, [program, "dev"], { cwd: folder, env });
+  const child = spawn(nodes.at(-1) as string, [program, "demo"], { cwd: folder, env });
   const output = await untilReady(child);
   expect(output).toContain("Log in at http://localhost:");
   const url = `http://127.0.0.1:${ports[1]}/v1/entitlements/grants`;
@@ -127,6 +125,11 @@ test("todoke dev runs in an empty folder, and SIGTERM stops it", { timeout: 240_
   const headers = { authorization: "Bearer tdk_dev", "idempotency-key": "p_1", "content-type": "application/json" };
   const { status } = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
   expect(status).toBe(201);
+  const site = `http://localhost:${ports.at(-1)}`;
+  const page = await (await fetch(`${site}/shop/`)).text();
+  const [, script] = /type="module" src="([^"]+)"/.exec(page) ?? [];
+  for (const path of [script, "/shop/page/elements.js", "/shop/client/index.js", "/shop/client/gen/operations.js"])
+    expect([path, (await fetch(site + path)).status]).toEqual([path, 200]);
   const exited = once(child, "exit");
   child.kill("SIGTERM");
   expect((await exited)[0]).toBe(0);

@@ -1,6 +1,7 @@
 /** Puts together the folder of a package as npm publishes it: built JavaScript, assets, README, licence and a package.json. */
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";
 
 type Manifest = Readonly<Record<string, unknown>> & {
@@ -22,15 +23,16 @@ interface StageOptions {
 
 /** All workspaces, as git knows them. */
 export const findPackages = (root: string): readonly string[] =>
-  listFiles(root, "packages/*/package.json", "services/*/package.json", "console/package.json").map((file) =>
-    dirname(file),
-  );
+  listFiles(
+    root,
+    ...["packages/*", "services/*", "console", "examples/*"].map((folder) => `${folder}/package.json`),
+  ).map((file) => dirname(file));
 
 /** Test code is not published. */
 const isForTests = (path: string): boolean => /\.test\.ts$|(^|\/)testing|(^|\/)conformance/.test(path);
-/** Read by our own tools only. Of the console a package has what Vite builds from its sources. */
+/** Read by our own tools only. A package has the built console instead of its sources. */
 const isOwn = (path: string): boolean =>
-  /(^|\/)package\.json$|\.proto$|buf\.yaml$|\.binpb$|^console\/(app\/|build\.ts|index\.html|tsconfig\.json|vite\.config\.ts)/.test(
+  /(^|\/)package\.json$|\.proto$|^examples\/.*tsconfig\.json$|buf\.yaml$|\.binpb$|^console\/(app\/|build\.ts|index\.html|tsconfig\.json|vite\.config\.ts)/.test(
     path,
   );
 
@@ -38,7 +40,8 @@ export function stagePackage({ root, folder, build, target }: StageOptions): str
   const staged = join(target, folder);
   for (const file of listFiles(root, folder).filter((each) => !isForTests(each) && !isOwn(each))) {
     const name = file.slice(folder.length + 1);
-    if (!name.endsWith(".ts")) copy(join(root, file), join(staged, name));
+    if (isForBrowsers(file)) stripTypes(join(root, file), join(staged, name.replace(/\.ts$/, ".js")));
+    else if (!name.endsWith(".ts")) copy(join(root, file), join(staged, name));
     else for (const built of builtNames(name)) copy(join(build, folder, built), join(staged, built));
   }
   copy(join(root, "LICENSE"), join(staged, "LICENSE"));
@@ -75,12 +78,21 @@ function copy(from: string, to: string): void {
   else copyFileSync(from, to);
 }
 
-/** A file that is named as TypeScript, for a program or a process to start, is what was built from it. */
+/** The types of the DOM, which such files use, are not for the rest. */
+const isForBrowsers = (file: string): boolean => /^examples\/[^/]+\/page\/.*\.ts$/.test(file);
+
+function stripTypes(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true });
+  const script = stripTypeScriptTypes(readFileSync(from, "utf8"));
+  writeFileSync(to, script.replace(/ from "(\.\/[\w-]+)\.ts"/g, ' from "$1.js"'));
+}
+
+/** The name of a TypeScript file that a program or a process is started from becomes that of the built file. */
 function rewriteNames(script: string): string {
   return script.replace(/\b(import\(|new URL\()"(\.{1,2}\/[\w/.-]+)\.ts"/g, '$1"$2.js"');
 }
 
-/** The version is that of the root, for every package and for what they need of each other. */
+/** Every package, and its dependencies on others of ours, have the version of the root. */
 function toPublished(
   { private: _private, devDependencies = {}, scripts: _scripts, ...manifest }: Manifest,
   { version, repository, optionalDependencies }: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** What a release needs before anything is packed. Each check returns its faults, and each fault says what to do. */
+/** Checks the repository before anything is packed. Each check returns its faults, and each fault says what to do. */
 
 /** Three numbers: a version with a suffix, such as 1.0.0-rc.1, would need a tag of its own in the registry. */
 const versionForm = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;

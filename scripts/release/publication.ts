@@ -55,7 +55,7 @@ export async function planPublication(tarballs: readonly Tarball[], findPublishe
   return { missing, published, faults };
 }
 
-/** What `npm view <name>@<version> dist.integrity --json` has printed. It prints nothing for a version that is missing, or E404. */
+/** The output of `npm view <name>@<version> dist.integrity --json`. It prints nothing for a version that is missing, or E404. */
 export function readIntegrity(output: string): string | undefined {
   if (output.trim() === "") return undefined;
   const answer: unknown = JSON.parse(output);

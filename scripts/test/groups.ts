@@ -1,6 +1,6 @@
 /**
  * The test files in three groups: those that can share a process with others, those that need one for themselves, and those that
- * start processes. A file that reaches an import of node:child_process, by way of whatever it imports, may start one.
+ * start processes. A file that reaches an import of node:child_process, also indirectly, may start one.
  * `npm run test:quick` leaves out the last group.
  */
 import { existsSync, globSync, readFileSync } from "node:fs";
@@ -71,10 +71,10 @@ function resolve(from: string, name: string, workspaces: ReadonlyMap<string, str
   return target?.endsWith(".ts") && existsSync(join(root, target)) ? target : undefined;
 }
 
-/** What our packages export, by the name that others import. */
+/** The exports of our packages, by the name that others import. */
 function readWorkspaces(): ReadonlyMap<string, string> {
   const exported = new Map<string, string>();
-  for (const file of globSync(["{packages,services}/*/package.json", "console/package.json"], { cwd: root })) {
+  for (const file of globSync(["{packages,services,examples}/*/package.json", "console/package.json"], { cwd: root })) {
     const { name, exports = {} }: { name: string; exports?: Record<string, string> } = JSON.parse(
       readFileSync(join(root, file), "utf8"),
     );

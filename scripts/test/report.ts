@@ -1,4 +1,4 @@
-/** What a run of the tests came to: written by our reporter inside Vitest, read by `npm test`. */
+/** The result of a run of the tests: written by our reporter inside Vitest, read by `npm test`. */
 import type { Result } from "./result.ts";
 
 export interface Report {
@@ -15,7 +15,7 @@ export interface FileReport {
     readonly state: "passed" | "failed" | "skipped";
     readonly error?: string;
   }[];
-  /** Errors of the file outside its tests: it could not be loaded, or a promise was rejected that nobody awaited. */
+  /** Errors of the file outside its tests: it could not be loaded, or a rejection was not handled. */
   readonly errors: readonly string[];
 }
 

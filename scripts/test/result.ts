@@ -1,10 +1,10 @@
-/** What a step of `npm test` came to, and how the results of all steps read as one line. */
+/** The result of a step of `npm test`, and the results of all steps as one line. */
 
 export interface Result {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** For the end of the run: what was not run, and what to do about it. */
+  /** For the end of the run: the part that was not run, and the remedy. */
   readonly notes: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export function sum(results: readonly Result[]) {
   };
 }
 
-/** Under CI a skip is a failure: nobody is there to read that something was not run. */
+/** Under CI a skip is a failure: a message that something was not run would not be read. */
 export function lastLine(total: Omit<Result, "notes">, options: { readonly ci: boolean }): string {
   if (options.ci) return `${total.passed} passed, ${total.failed + total.skipped} failed`;
   const counts = `${total.passed} passed, ${total.failed} failed`;

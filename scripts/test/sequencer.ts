@@ -1,6 +1,6 @@
 /**
- * The order in which test files start: those that take longest first, so that none of them is left over at the end while
- * the other cores have nothing to do. `npm test` prints the slowest files; where one is missing here the run only takes longer.
+ * The order in which test files start: the longest first, so that no core is idle at the end while another runs a long file.
+ * `npm test` prints the slowest files; where one is missing here the run only takes longer.
  *
  * Files that share processes come after all that do not: Vitest ends a shared process when the next file is not for it, and
  * another one has to load the code again.

@@ -1,5 +1,5 @@
 /**
- * Runs the tests with their own progress on the screen. A file that fails is run once more by itself: if it passes then, it
+ * Runs the tests with their own progress on the screen. A file that fails is run again on its own: if it passes then, it
  * is flaky, and the last lines say so; if it fails again, the run has failed.
  */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";

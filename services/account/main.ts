@@ -3,6 +3,7 @@ import { service } from "@todoke/service";
 import { readSettings } from "./config.ts";
 import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
+import { readNewestActs } from "./store/audit.ts";
 import { accountAudit } from "./store/audit-rules.ts";
 import { userLookups } from "./store/why.ts";
 import { startExpiry } from "./workers/expiry.ts";
@@ -15,6 +16,7 @@ export const { audits, configErrors, dead, delays, events, migrate, start, why }
   emits: ["account.events"],
   audited: accountAudit,
   explains: userLookups,
+  changes: readNewestActs,
   async build({ settings, hasRole, app, db, outbox, wakeRelay, authenticate, use, onError }) {
     if (hasRole("maintenance")) use(startExpiry({ db, outbox, onError }));
     if (hasRole("api")) {

@@ -1,4 +1,4 @@
-/** What the routes need from outside. */
+/** The dependencies of the routes. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { changeEntitlements } from "./commands/change-entitlements.ts";

@@ -47,7 +47,7 @@ export type UpstreamUrls = Readonly<Record<UpstreamName, URL | undefined>> & { r
 export type LimitClass = "login" | "logout" | "read" | "write" | "bulk";
 
 export interface Limits {
-  /** Per user; per address if nobody is logged in. */
+  /** Per user; per address without a login. */
   readonly classes: Readonly<Record<LimitClass, LimitPolicy>>;
   /** Per address, over all its requests: many players may share one. */
   readonly address: LimitPolicy;
@@ -157,7 +157,7 @@ export function readLimits(env: Env, errors: string[]): Limits {
   return {
     classes: {
       login: policy("login", "20/60s"),
-      // Per identity provider. A third is available at once, for the day on which all players are logged out together.
+      // Per identity provider. A third is available at once, because all players may have to log in again together.
       logout: policy("logout", "60000/60s"),
       read: policy("read", "600/60s"),
       write: policy("write", "120/60s"),

@@ -11,6 +11,7 @@ import { postgresLimiter } from "./limits/postgres.ts";
 import { redisLimiter } from "./limits/redis.ts";
 import type { ResolveIdentity } from "./oidc/identity.ts";
 import type { Provider } from "./oidc/provider.ts";
+import type { StaffStreamDeps } from "./routes/staff-stream.ts";
 import type { SessionStore } from "./sessions/index.ts";
 import { postgresSessions } from "./sessions/postgres.ts";
 import { redisSessions } from "./sessions/redis.ts";
@@ -33,12 +34,16 @@ export interface Deps extends RouteSettings {
   readonly tokenFor: Signer["tokenFor"];
   readonly provider: Provider;
   readonly resolveIdentity: ResolveIdentity;
-  /** What the gateway's own database knows about an id. */
+  /** Looks up an id in the gateway's own database. */
   readonly findEntries: (question: WhyQuestion) => Promise<FoundEntries>;
   /** Serves the API documents of the services unless it is false. */
   readonly apiDocs?: boolean;
   /** How long notification may take to start a stream. */
   readonly streamTimeoutMs?: number;
+  /** For tests of the stream of changes. */
+  readonly changes?: Partial<Pick<StaffStreamDeps, "beatMs" | "checkMs" | "streamsOfUserMax">> & {
+    readonly intervalMs?: number;
+  };
   /** Registers the routes that every service has for staff. */
   readonly serveStaff: ServeStaff;
   /** For errors that fail no request. */

@@ -1,4 +1,4 @@
-/** What the gateway is put together from. */
+/** Puts the gateway together. */
 import { consumers } from "@todoke/contracts";
 import { openSigner } from "@todoke/http";
 import { startLoop } from "@todoke/kernel/worker";

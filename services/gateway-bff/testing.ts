@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import {
   buildHttpApp,
+  httpMigrations,
   newSigningKey,
   openSigner,
   type Principal,
@@ -16,6 +17,7 @@ import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, testDatabase } from "@todoke/kernel/testing";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readLimits } from "./config.ts";
+import type { Deps } from "./deps.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
 import { localLimiter } from "./limits/local-limiter.ts";
 import { postgresLimiter } from "./limits/postgres.ts";
@@ -71,6 +73,7 @@ export interface ProcessOptions {
   readonly without?: readonly UpstreamName[];
   readonly profileTimeoutMs?: number;
   readonly streamTimeoutMs?: number;
+  readonly changes?: Deps["changes"];
   readonly concurrency?: number;
   readonly queueMax?: number;
   /** The store, with something done to it. */
@@ -79,7 +82,7 @@ export interface ProcessOptions {
 
 export async function setup() {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
+  const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, httpMigrations, own] }));
   const service = async (behaviour: Behaviour) => parts.use(await fakeService(behaviour));
   const services = {
     account: await service(answeringEach((userId) => userView(userId), { etag: '"1"' })),
@@ -99,7 +102,7 @@ export async function setup() {
   /** Another process of the gateway: it shares nothing with the others but the database. */
   async function process(options: ProcessOptions = {}) {
     const { without = [], sessions: changed = (store) => store, ...rest } = options;
-    const { profileTimeoutMs = longMs, streamTimeoutMs = longMs, ...more } = rest;
+    const { profileTimeoutMs = longMs, streamTimeoutMs = longMs, changes, ...more } = rest;
     const at = (name: UpstreamName) => (without.includes(name) ? undefined : services[name].url);
     const urls = {
       account: services.account.url,
@@ -124,6 +127,7 @@ export async function setup() {
       tokenFor,
       profileTimeoutMs,
       streamTimeoutMs,
+      ...(changes && { changes }),
       // These tests create sessions directly, without a login.
       provider: openProvider({ issuer: "http://127.0.0.1:1", clientId: "todoke", redirectUri: origin, onError }),
       resolveIdentity: resolveIdentity(upstreams.account),
@@ -139,6 +143,8 @@ export async function setup() {
         reads: t.db,
         deadLetters: [],
         overview: () => Promise.reject(new Error()),
+        changes: async () => ({}),
+        revokeApiKey: () => Promise.reject(new Error()),
       }),
       onError,
     });

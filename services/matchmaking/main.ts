@@ -1,4 +1,4 @@
-/** What the matchmaking service is put together from. */
+/** Puts the matchmaking service together. */
 import { consumers } from "@todoke/contracts";
 import { service } from "@todoke/service";
 import { readSettings } from "./config.ts";

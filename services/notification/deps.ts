@@ -1,4 +1,4 @@
-/** What the routes of user inboxes need from outside. */
+/** The dependencies of the routes of user inboxes. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { InboxStreams } from "./workers/inbox-streams.ts";

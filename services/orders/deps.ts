@@ -1,4 +1,4 @@
-/** What the routes need. */
+/** The dependencies of the routes. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { AcceptOrder } from "./commands/accept-order.ts";

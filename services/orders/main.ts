@@ -1,4 +1,4 @@
-/** What the orders service is put together from. */
+/** Puts the orders service together. */
 import { service } from "@todoke/service";
 import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";

@@ -1,4 +1,4 @@
-/** What the routes depend on. */
+/** The dependencies of the routes. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { Commands } from "./commands/create-commands.ts";

@@ -2,7 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted } from "./defect.ts";
 
-const grants = "services/points/commands/grant-reservations.ts";
 const runSchedule = "services/points/commands/run-due-schedule.ts";
 const services = ["points"];
 
@@ -68,42 +67,16 @@ export const pointsDefects: readonly Planted[] = [
     ],
   },
   {
-    name: "grant-named-anew",
-    what: "A grant is committed before its reservation is DONE, under a new key each time: after a crash it is granted again.",
-    caughtBy: ["reservation-granted-once"],
-    broughtOutBy: { services, inTransactions: true, given: [deadly("planted.gap", 4)] },
-    patches: [
-      {
-        file: grants,
-        find: "idempotencyKey: `reservation:${id}`,",
-        replace: "idempotencyKey: `reservation:${id}:${randomUUIDv7()}`,",
-      },
-      {
-        file: grants,
-        find: "export const grantDueReservations = (db: Db, limit: number)",
-        replace: `export async function grantDueReservations(db: Db, limit: number): Promise<readonly number[]> {
-  const due = await transaction(db, (tx) => lockDueReservations(tx, limit));
-  if (due.length === 0) return [];
-  const posted = await transaction(db, (tx) => postChanges(tx, due.map(toRequest)));
-  await reach("planted.gap");
-  const all = due.map(({ id }, index) => ({ id, transactionId: postedTransaction(posted[index]) }));
-  return transaction(db, (tx) => markGranted(tx, all));
-}
-
-export const grantInOne = (db: Db, limit: number)`,
-      },
-    ],
-  },
-  {
     name: "due-within-the-second",
     what: "A reservation is due when its second has begun, and not at its time: it is granted up to a second early.",
     caughtBy: ["not-before-its-time"],
-    broughtOutBy: { services, inTransactions: true },
+    broughtOutBy: { services },
     patches: [
       {
-        file: "services/points/store/settle-reservations.ts",
-        find: "where r.status = 'PENDING' and r.execute_at <= now() and",
-        replace: "where r.status = 'PENDING' and r.execute_at <= date_trunc('second', now()) + interval '1 second' and",
+        file: "services/points/store/dispatch-reservations.ts",
+        find: "where status = 'PENDING' and execute_at <= now() and execute_at < 'infinity'\n   order by execute_at, id limit (",
+        replace:
+          "where status = 'PENDING' and execute_at <= date_trunc('second', now()) + interval '1 second' and execute_at < 'infinity'\n   order by execute_at, id limit (",
       },
     ],
   },

@@ -1,7 +1,7 @@
 /** Calls the gateway. Every failure is one of three: a refusal with its code, no connection, or a login that has ended. */
 import { formatJson, parseJson } from "./json.ts";
 
-/** A response that is no success, as problem+json describes it. */
+/** A response that is not a success, with the fields of its problem+json. */
 export class Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -15,7 +15,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The gateway did not answer. For an act that means: nobody knows yet whether it took effect. */
+/** The gateway did not answer. It is unknown whether an act took effect. */
 export class NoAnswer extends Error {}
 
 export const isRefusal = (error: unknown, ...codes: readonly (string | number)[]): error is Refusal =>

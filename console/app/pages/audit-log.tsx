@@ -1,4 +1,4 @@
-/** Who did what, to whom and why, over all services; and undoing what can be undone. */
+/** The acts of staff in all services, with buttons to undo them. */
 import { formatJson } from "../api/json.ts";
 import { path, withQuery } from "../api/request.ts";
 import type { AuditAct, FailedPart, Page } from "../api/types.ts";
@@ -37,7 +37,7 @@ export function AuditRows({ target }: { readonly target?: string }) {
   const filter = { actor, service, target: target ?? params.target };
   const log = useGet<{ acts: readonly AuditAct[]; failed: readonly FailedPart[] } & Page>(
     withQuery("/v1/admin/audit-log", { ...filter, cursor }),
-    { everyMs: 15_000 },
+    { everyMs: 15_000, topics: ["audit-log"] },
   );
   return (
     <Panel>
@@ -86,7 +86,7 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
         },
         {
           head: t.target,
-          cell: ({ service, target }) => <ShortId id={target} {...targetHref(service, target)} />,
+          cell: (act) => <ShortId id={act.target} {...targetHref(act)} />,
         },
         {
           head: t.reason,
@@ -115,13 +115,14 @@ function Acts({ acts }: { readonly acts: readonly AuditAct[] }) {
 }
 
 /** A dead letter is "table/id", and a whole table "table/*". Everything else is an ID. */
-function targetHref(service: string, target: string): { readonly href?: string } {
+function targetHref({ service, act, target }: AuditAct): { readonly href?: string } {
+  if (/ApiKey$/.test(act)) return { href: "/keys?state=any" };
   const [, table, id] = /^([a-z_]+)\/(.+)$/.exec(target) ?? [];
   if (table === undefined || id === undefined) return {};
   return { href: id === "*" ? path`/dead/${service}/${table}` : path`/dead/${service}/${table}/${id}` };
 }
 
-function Actor({ actor }: { readonly actor: string }) {
+export function Actor({ actor }: { readonly actor: string }) {
   const id = /^user:(.+)$/.exec(actor)?.[1];
   if (id === undefined) return <Foreign>{actor}</Foreign>;
   return <ShortId id={id} />;

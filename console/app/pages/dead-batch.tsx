@@ -3,16 +3,18 @@ import { Link } from "wouter-preact";
 import { path } from "../api/request.ts";
 import type { DeadBatch } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { Facts, Foreign, PageTitle, Panel, Time, useCount, whyHref } from "../parts/basics.tsx";
+import { Facts, Foreign, PageTitle, Panel, Time, useCount } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { useStaff } from "../parts/staff.ts";
 import { useTexts } from "../texts/index.ts";
+import { Actor } from "./audit-log.tsx";
 
 export function DeadBatchPage({ service, id }: { readonly service: string; readonly id: string }) {
   const t = useTexts();
   const batch = useGet<DeadBatch>(path`/v1/admin/services/${service}/dead-letter-batches/${id}`, {
     everyMs: 1_000,
+    topics: ["batches"],
   });
   return (
     <>
@@ -73,12 +75,7 @@ function BatchView({ batch }: { readonly batch: DeadBatch }) {
         rows={[
           [t.filter, filterText ? <Foreign key="filter">{filterText}</Foreign> : t.all],
           [t.reason, <Foreign key="reason">{batch.reason}</Foreign>],
-          [
-            t.by,
-            <Link key="by" href={whyHref(batch.created_by.replace(/^user:/, ""))}>
-              {batch.created_by}
-            </Link>,
-          ],
+          [t.by, <Actor key="by" actor={batch.created_by} />],
           [t.started, <Time key="started" at={batch.created_at} />],
           [t.ended, <Time key="ended" at={batch.finished_at} />],
         ]}

@@ -17,6 +17,7 @@ export function DeadGroupsPage() {
   const [{ service, table }, setParams] = useQueryParams();
   const groups = useGet<DeadGroups>(withQuery("/v1/admin/dead-letters/groups", { service, table }), {
     everyMs: 5_000,
+    topics: ["dead-letters"],
   });
   return (
     <>

@@ -1,4 +1,4 @@
-/** One dead letter: why it died, what it says, and what was done about it. */
+/** One dead letter: its error, its payload and its redrives. */
 import { Link } from "wouter-preact";
 import { formatJson } from "../api/json.ts";
 import { path } from "../api/request.ts";
@@ -19,6 +19,8 @@ export function DeadLetterPage({ service, table, id }: DeadLetterProps) {
   const t = useTexts();
   const letter = useGet<DeadLetterDetail>(path`/v1/admin/services/${service}/dead-letters/${table}/${id}`, {
     everyMs: 2_000,
+    topics: ["dead-letters"],
+    liveEveryMs: 10_000,
   });
   return (
     <>
@@ -57,14 +59,21 @@ function LetterView({
             [t.service, `${service} · ${t.tables[table] ?? table}`],
             [
               t.about,
-              <Link key="about" href={whyHref(about)}>
-                <Foreign>{about}</Foreign>
-              </Link>,
+              about && (
+                <Link key="about" href={whyHref(about)}>
+                  <Foreign>{about}</Foreign>
+                </Link>
+              ),
             ],
             [t.attempts, String(attempt_count)],
             [t.deadSince, <Time key="since" at={since} />],
             ...(discarded
-              ? [[t.discarded, <Foreign key="discarded">{`${discarded.by}: ${discarded.reason}`}</Foreign>] as const]
+              ? [
+                  [t.discarded, <Foreign key="discarded">{`${discarded.by}: ${discarded.reason}`}</Foreign>] as const,
+                  ...(discarded.copy_removed_at
+                    ? [[t.copyRemoved, <Time key="removed" at={discarded.copy_removed_at} />] as const]
+                    : []),
+                ]
               : []),
           ]}
         />
@@ -100,7 +109,7 @@ function LetterView({
   );
 }
 
-/** Of a large payload only its beginning, so that the page stays usable. */
+/** Only the beginning of a large payload is shown, so that the page stays usable. */
 const shownMax = 100_000;
 
 function Payload({ text }: { readonly text: string | undefined }) {

@@ -29,9 +29,9 @@ export function DeadLettersPage({ service, table }: TableOf) {
   const isFiltered = Object.values(filter).some(Boolean);
   const rows = useGet<{ dead_letters: readonly DeadLetter[] } & Page>(
     withQuery(path`/v1/admin/services/${service}/dead-letters/${table}`, { ...filter, cursor }),
-    // Rows do not move under somebody who is selecting them.
+    // While rows are selected, they must not move.
     {
-      ...(selection.chosen.size === 0 && { everyMs: 5_000 }),
+      ...(selection.chosen.size === 0 && { everyMs: 5_000, topics: ["dead-letters"] }),
     },
   );
   return (
@@ -188,6 +188,7 @@ function Batches({ service }: { readonly service: string }) {
   const t = useTexts();
   const { data } = useGet<{ batches: readonly DeadBatch[] }>(path`/v1/admin/services/${service}/dead-letter-batches`, {
     everyMs: 5_000,
+    topics: ["batches"],
   });
   if (!data?.batches.length) return null;
   return (

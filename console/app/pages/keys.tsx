@@ -1,20 +1,22 @@
 /** The API keys of back-ends. */
-import { withQuery } from "../api/request.ts";
+import { path, withQuery } from "../api/request.ts";
 import type { ApiKey, FailedPart } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, FailedParts, Foreign, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
+import { ActButton } from "../parts/dialog.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Table } from "../parts/table.tsx";
 import { useQueryParams } from "../parts/use-query-params.ts";
 import { useTexts } from "../texts/index.ts";
+import { type KeyChange, NewKeyButton, notEverywhere } from "./new-key.tsx";
 
 export function Keys() {
   const t = useTexts();
   const [{ holder, state }, setParams] = useQueryParams();
   const keys = useGet<{ keys: readonly ApiKey[]; failed: readonly FailedPart[] }>(
     withQuery("/v1/admin/keys", { holder, state }),
-    { everyMs: 30_000 },
+    { everyMs: 30_000, topics: ["audit-log"] },
   );
   return (
     <>
@@ -27,6 +29,7 @@ export function Keys() {
           />
           {t.alsoEnded}
         </label>
+        <NewKeyButton />
       </PageTitle>
       <Filters fields={[["holder", t.holder]]} />
       <Panel>
@@ -39,9 +42,6 @@ export function Keys() {
           )}
         </Await>
       </Panel>
-      <p class="muted">
-        {t.keysByCommand} <code>todoke keys create</code>, <code>todoke keys revoke</code>
-      </p>
     </>
   );
 }
@@ -78,7 +78,27 @@ function KeyRows({ keys }: { readonly keys: readonly ApiKey[] }) {
         },
         { head: t.expires, cell: ({ expires_at }) => <Time at={expires_at} /> },
         { head: t.lastUsed, cell: ({ last_used_at }) => <Time at={last_used_at} /> },
+        { head: "", cell: (key) => key.state === "live" && <Revoke apiKey={key} /> },
       ]}
     />
+  );
+}
+
+function Revoke({ apiKey: { key_id, holder } }: { readonly apiKey: ApiKey }) {
+  const t = useTexts();
+  return (
+    <ActButton<KeyChange>
+      class="quiet small"
+      request={{
+        title: t.revokeKey(holder),
+        text: t.revokeKeyMeans,
+        confirm: t.revoke,
+        isDangerous: true,
+        toAct: (_values, reason) => ({ path: `${path`/v1/admin/keys/${key_id}`}:revoke`, body: { reason } }),
+        incomplete: ({ failed }) => notEverywhere(t, failed),
+      }}
+    >
+      {t.revoke}
+    </ActButton>
   );
 }

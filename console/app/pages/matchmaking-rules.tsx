@@ -1,6 +1,7 @@
 /** The rules of a mode, and what they do to generated players. */
-import type { ModeRules, RuleSteps, Simulation } from "../api/domain.ts";
+
 import { path, withQuery } from "../api/request.ts";
+import type { ModeRules, RuleSteps, Simulation } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, Facts, Panel } from "../parts/basics.tsx";
 import { Histogram } from "../parts/histogram.tsx";

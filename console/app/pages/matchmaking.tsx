@@ -1,7 +1,7 @@
 /** How long players wait, for each mode, and the rules that decide it. */
 
-import type { QueueStats } from "../api/domain.ts";
 import { path } from "../api/request.ts";
+import type { QueueStats } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, Facts, PageTitle, Panel } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -36,7 +36,11 @@ export function Matchmaking() {
 
 function Queue({ mode, size }: { readonly mode: string; readonly size: string }) {
   const t = useTexts();
-  const stats = useGet<QueueStats>(path`/v1/matchmaking/queues/${mode}/stats`, { everyMs: 2_000 });
+  const stats = useGet<QueueStats>(path`/v1/matchmaking/queues/${mode}/stats`, {
+    everyMs: 2_000,
+    topics: ["matchmaking"],
+    liveEveryMs: 10_000,
+  });
   const seconds = (value: number | undefined) =>
     value === undefined ? "–" : t.seconds(value.toLocaleString(t.locale, { maximumFractionDigits: 1 }));
   return (

@@ -1,7 +1,7 @@
-/** One order: its evidence, its way, and, while it is in doubt, the decision of a person. */
+/** One order: its fields, its history, and the button that resolves it while it is unresolved. */
 
-import type { Order, OrderStep } from "../api/domain.ts";
 import { path } from "../api/request.ts";
+import type { Order, OrderStep } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Facts, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
@@ -19,8 +19,8 @@ export function OrderPage({ id }: { readonly id: string }) {
       <PageTitle title={order.data?.order_id ?? t.order}>
         {can("OPERATOR") && order.data?.in_doubt_since && <Resolve id={id} />}
       </PageTitle>
-      <Await of={order}>{(data) => <Evidence order={data} />}</Await>
-      <Way id={id} />
+      <Await of={order}>{(data) => <OrderFacts order={data} />}</Await>
+      <History id={id} />
     </>
   );
 }
@@ -57,7 +57,7 @@ function Resolve({ id }: { readonly id: string }) {
   );
 }
 
-function Evidence({ order }: { readonly order: Order }) {
+function OrderFacts({ order }: { readonly order: Order }) {
   const t = useTexts();
   const { side, qty, instrument, price, status, execution, filled_qty, in_doubt_since, attempts, adapter } = order;
   return (
@@ -86,7 +86,7 @@ function Evidence({ order }: { readonly order: Order }) {
   );
 }
 
-function Way({ id }: { readonly id: string }) {
+function History({ id }: { readonly id: string }) {
   const t = useTexts();
   const history = useGet<{ history: readonly OrderStep[] }>(path`/v1/orders/${id}/history`, {
     everyMs: 2_000,

@@ -1,7 +1,7 @@
-/** Orders: whether trading runs, what is in doubt, and all orders. */
+/** Orders: the trading state, unresolved orders, all orders, and the reconciliations with the broker. */
 import { Link } from "wouter-preact";
-import type { Order, OrderList, Reconciliation, TradingState } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
+import type { Order, OrderList, Reconciliation, TradingState } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Empty, Foreign, IdLink, PageTitle, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
@@ -22,9 +22,9 @@ export function Orders() {
     <>
       <PageTitle title={t.nav.orders} />
       <Trading />
-      <InDoubt />
+      <Unresolved />
       <AllOrders />
-      <Books />
+      <Reconciliations />
       <LastAuditPanel service="orders" />
     </>
   );
@@ -91,7 +91,7 @@ function Switch({ states }: { readonly states: readonly TradingState[] }) {
   );
 }
 
-function InDoubt() {
+function Unresolved() {
   const t = useTexts();
   const list = useGet<OrderList>("/v1/orders/unresolved?limit=50", live);
   return (
@@ -169,7 +169,7 @@ export function OrderRows({ orders }: { readonly orders: readonly Order[] }) {
   );
 }
 
-function Books() {
+function Reconciliations() {
   const t = useTexts();
   const books = useGet<{ reconciliations: readonly Reconciliation[] }>("/v1/admin/orders/reconciliations", {
     everyMs: 30_000,

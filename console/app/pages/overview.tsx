@@ -1,8 +1,8 @@
-/** What needs somebody now, then how each service is doing. */
+/** The problems that need an operator, then the state of each service. */
 import { Link } from "wouter-preact";
 import type { Need, OverviewAnswer, Sample, ServiceOverview } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
-import { FailedParts, Foreign, PageTitle, Panel, Tag, Time, useCount } from "../parts/basics.tsx";
+import { FailedParts, Foreign, PageTitle, Panel, Tag, useCount } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table } from "../parts/table.tsx";
@@ -10,7 +10,10 @@ import { useTexts } from "../texts/index.ts";
 
 export function Overview() {
   const t = useTexts();
-  const overview = useGet<OverviewAnswer>("/v1/admin/overview", { everyMs: 15_000 });
+  const overview = useGet<OverviewAnswer>("/v1/admin/overview", {
+    everyMs: 15_000,
+    topics: ["overview", "dead-letters"],
+  });
   return (
     <>
       <PageTitle title={t.nav.overview} />
@@ -48,16 +51,11 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
             <div>
               <p>
                 <strong>{t.needKinds[need.kind] ?? need.kind}</strong> <span class="muted">{need.service}</span>
-                {need.oldest_at && (
-                  <span class="muted">
-                    {" "}
-                    {t.since} <Time at={need.oldest_at} />
-                  </span>
-                )}
               </p>
               <p>
                 <Foreign>{need.detail}</Foreign>
               </p>
+              <p class="muted">{need.cure.text}</p>
             </div>
             <Cure cure={need.cure} />
           </li>
@@ -68,11 +66,12 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
 }
 
 /** Only a path of the console becomes a link. */
-function Cure({ cure: { text, href } }: Pick<Need, "cure">) {
-  if (!href?.startsWith("/console/")) return <p class="cure-text">{text}</p>;
+function Cure({ cure: { href } }: Pick<Need, "cure">) {
+  const t = useTexts();
+  if (!href?.startsWith("/console/")) return null;
   return (
     <Link class="button" href={href.slice("/console".length)}>
-      {text}
+      {t.openCure}
     </Link>
   );
 }
@@ -107,8 +106,8 @@ function Services({ services, at }: { readonly services: readonly ServiceOvervie
               <strong>{service}</strong> <Tag>{ready ? "ready" : "failed"}</Tag>
               <div class="engines">
                 {processes > 0 && <span class="muted">{t.processCount(processes)}</span>}
-                {engines.map(({ name, ok, detail }) => (
-                  <span key={name} class={ok ? "muted" : "error-text"} title={detail}>
+                {engines.map(({ name, ok }) => (
+                  <span key={name} class={ok ? "muted" : "error-text"}>
                     {ok ? "✓" : "✗"} {name}
                   </span>
                 ))}

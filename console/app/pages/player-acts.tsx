@@ -10,9 +10,9 @@ const roles = ["VIEWER", "OPERATOR", "ADMIN"] as const;
 
 export function PlayerActs({ user }: { readonly user: User }) {
   const t = useTexts();
-  const { can } = useStaff();
+  const { can, canActOn } = useStaff();
   const { user_id, status } = user;
-  if (status === "DELETED" || !can("OPERATOR")) return null;
+  if (status === "DELETED" || !canActOn(user_id)) return null;
   return (
     <>
       {status === "ACTIVE" ? (

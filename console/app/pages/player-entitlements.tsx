@@ -1,8 +1,8 @@
-/** What a player owns, how it came to be, and granting or revoking by hand. */
+/** A player's products and their history, with buttons to grant and revoke. */
 import { useState } from "preact/hooks";
 import { path, withQuery } from "../api/request.ts";
 import type { Entitlement, Int, Page } from "../api/types.ts";
-import { useGet } from "../api/use-get.ts";
+import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Empty, Foreign, IdLink, Panel, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -24,16 +24,16 @@ interface HistoryRow {
 
 export function PlayerEntitlements({ id }: { readonly id: string }) {
   const t = useTexts();
-  const { can } = useStaff();
+  const { canActOn } = useStaff();
   const [{ cursor }] = useQueryParams();
   const [opened, setOpened] = useState<string>();
   const list = useGet<{ entitlements: readonly Entitlement[] } & Page>(
     withQuery(path`/v1/users/${id}/entitlements`, { limit: 50, cursor }),
-    { everyMs: 5_000 },
+    { everyMs: 5_000, ...ofPlayer(id) },
   );
   return (
     <>
-      <Panel title={t.playerTabs.entitlements} actions={can("OPERATOR") && <Grant id={id} />}>
+      <Panel title={t.playerTabs.entitlements} actions={canActOn(id) && <Grant id={id} />}>
         <Await of={list}>
           {({ entitlements, next_cursor }) => (
             <>
@@ -63,7 +63,7 @@ export function PlayerEntitlements({ id }: { readonly id: string }) {
                     {
                       head: t.act,
                       cell: ({ stock_keeping_unit: sku, status }) =>
-                        can("OPERATOR") && status === "ACTIVE" ? (
+                        canActOn(id) && status === "ACTIVE" ? (
                           <Revoke id={id} sku={sku} />
                         ) : (
                           <span class="muted">–</span>

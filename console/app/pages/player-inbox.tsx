@@ -1,9 +1,9 @@
-/** What a player was told, or why not. */
+/** A player's notifications, with the errors of those that were not sent. */
 
 import { Link } from "wouter-preact";
 import { path, withQuery } from "../api/request.ts";
 import type { Notification, Page } from "../api/types.ts";
-import { useGet } from "../api/use-get.ts";
+import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Empty, Foreign, Panel, Tag, Time, whyHref } from "../parts/basics.tsx";
 import { DeadLetterButtons } from "../parts/dead-letter-buttons.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -21,7 +21,7 @@ export function PlayerInbox({ id }: { readonly id: string }) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ notifications: readonly Notification[] } & Page>(
     withQuery(path`/v1/admin/users/${id}/notifications`, { limit: 50, cursor }),
-    { everyMs: 2_000 },
+    { everyMs: 2_000, ...ofPlayer(id) },
   );
   return (
     <Panel title={t.playerTabs.inbox}>

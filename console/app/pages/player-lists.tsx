@@ -1,9 +1,8 @@
 /** A player's tickets, orders and sessions. */
 
-import type { OrderList, Ticket } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
-import type { ListedSession, Page } from "../api/types.ts";
-import { useGet } from "../api/use-get.ts";
+import type { ListedSession, OrderList, Page, Ticket } from "../api/types.ts";
+import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Empty, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -23,7 +22,7 @@ export function PlayerMatches({ id }: PlayerProps) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ tickets: readonly Ticket[] } & Page>(
     withQuery(path`/v1/admin/users/${id}/tickets`, { limit: 50, cursor }),
-    { everyMs: 5_000 },
+    { everyMs: 5_000, ...ofPlayer(id) },
   );
   return (
     <Panel title={t.playerTabs.matches}>
@@ -64,6 +63,7 @@ export function PlayerOrders({ id }: PlayerProps) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<OrderList>(withQuery("/v1/orders", { user_id: id, limit: 50, cursor }), {
     everyMs: 5_000,
+    ...ofPlayer(id),
   });
   return (
     <Panel title={t.playerTabs.orders}>
@@ -81,9 +81,10 @@ export function PlayerOrders({ id }: PlayerProps) {
 
 export function PlayerSessions({ id }: PlayerProps) {
   const t = useTexts();
-  const { can } = useStaff();
+  const { canActOn } = useStaff();
   const list = useGet<{ sessions: readonly ListedSession[] }>(path`/v1/admin/users/${id}/sessions`, {
     everyMs: 15_000,
+    ...ofPlayer(id),
   });
   const end = (sessionId?: string) => ({
     title: sessionId ? t.endSession : t.endAllSessions,
@@ -99,7 +100,7 @@ export function PlayerSessions({ id }: PlayerProps) {
     <Panel
       title={t.playerTabs.sessions}
       actions={
-        can("OPERATOR") &&
+        canActOn(id) &&
         (list.data?.sessions.length ?? 0) > 0 && <ActButton request={end()}>{t.endAllSessions}</ActButton>
       }
     >
@@ -127,7 +128,7 @@ export function PlayerSessions({ id }: PlayerProps) {
                 {
                   head: t.act,
                   cell: ({ session_id }) =>
-                    can("OPERATOR") ? (
+                    canActOn(id) ? (
                       <ActButton class="small" request={end(session_id)}>
                         {t.end}
                       </ActButton>

@@ -1,9 +1,8 @@
-/** A player's points: balance, what expires, what is to come, and every change. */
+/** A player's points: balance, expiring lots, reservations and transactions. */
 
-import type { Reservations, Transaction } from "../api/domain.ts";
 import { path, withQuery } from "../api/request.ts";
-import type { Int, Page } from "../api/types.ts";
-import { useGet } from "../api/use-get.ts";
+import type { Int, Page, Reservations, Transaction } from "../api/types.ts";
+import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Amount, Empty, Facts, Foreign, Panel, ShortId, Tag, Time } from "../parts/basics.tsx";
 import { ActButton } from "../parts/dialog.tsx";
 import { Await } from "../parts/loaded.tsx";
@@ -28,12 +27,12 @@ const everyMs = 5_000;
 
 export function PlayerPoints({ id }: { readonly id: string }) {
   const t = useTexts();
-  const { can } = useStaff();
-  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { everyMs });
+  const { canActOn } = useStaff();
+  const balance = useGet<Balance>(path`/v1/points/users/${id}/balance`, { everyMs, ...ofPlayer(id) });
   const lots = useGet<{ lots: readonly Lot[] }>(path`/v1/points/users/${id}/expiring`);
   return (
     <>
-      <Panel title={t.balance} actions={can("OPERATOR") && <Adjust id={id} />}>
+      <Panel title={t.balance} actions={canActOn(id) && <Adjust id={id} />}>
         <Await of={balance}>
           {(data) => (
             <Facts
@@ -98,7 +97,10 @@ function Adjust({ id }: { readonly id: string }) {
 
 function PlayerReservations({ id }: { readonly id: string }) {
   const t = useTexts();
-  const list = useGet<Reservations>(withQuery(path`/v1/points/users/${id}/reservations`, { limit: 10 }), { everyMs });
+  const list = useGet<Reservations>(withQuery(path`/v1/points/users/${id}/reservations`, { limit: 10 }), {
+    everyMs,
+    ...ofPlayer(id),
+  });
   if (!list.data?.reservations.length) return null;
   return (
     <Panel title={t.reservations}>
@@ -141,7 +143,7 @@ function Statement({ id }: { readonly id: string }) {
   const [{ cursor }] = useQueryParams();
   const list = useGet<{ transactions: readonly Transaction[] } & Page>(
     withQuery(path`/v1/points/users/${id}/statement`, { limit: 50, cursor }),
-    { everyMs },
+    { everyMs, ...ofPlayer(id) },
   );
   return (
     <Panel title={t.statement}>
@@ -163,7 +165,9 @@ function Statement({ id }: { readonly id: string }) {
                   {
                     head: t.reason,
                     cell: ({ reason, source, source_id }) => (
-                      <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
+                      <span class="wrap">
+                        <Foreign>{[reason, source, source_id].filter(Boolean).join(" · ")}</Foreign>
+                      </span>
                     ),
                   },
                   { head: t.id, cell: ({ transaction_id }) => <ShortId id={transaction_id} /> },

@@ -1,8 +1,8 @@
-/** One player: what is in the way, what they own, and everything that can be done for them. */
+/** One player: the timeline, everything the player owns, and the acts on the player. */
 import { Link } from "wouter-preact";
 import { path } from "../api/request.ts";
 import type { User, WhyAnswer } from "../api/types.ts";
-import { useGet } from "../api/use-get.ts";
+import { ofPlayer, useGet } from "../api/use-get.ts";
 import { Facts, Foreign, IdLink, PageTitle, Panel, playerHref, Tag, Time } from "../parts/basics.tsx";
 import { Await } from "../parts/loaded.tsx";
 import { useStaff } from "../parts/staff.ts";
@@ -21,7 +21,7 @@ type Tab = (typeof tabs)[number];
 
 export function PlayerPage({ id, tab }: { readonly id: string; readonly tab?: string | undefined }) {
   const t = useTexts();
-  const user = useGet<User>(path`/v1/users/${id}`, { everyMs: 15_000 });
+  const user = useGet<User>(path`/v1/users/${id}`, { everyMs: 15_000, ...ofPlayer(id) });
   const here = tabs.find((each) => each === tab) ?? "timeline";
   return (
     <>
@@ -112,14 +112,18 @@ function Profile({ user }: { readonly user: User }) {
 
 function PlayerTimeline({ id }: { readonly id: string }) {
   const t = useTexts();
-  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { everyMs: 5_000 });
+  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, {
+    everyMs: 5_000,
+    ...ofPlayer(id),
+    liveEveryMs: 10_000,
+  });
   return (
     <Await of={answer}>
       {(data) => (
         <>
           <Sentence answer={data} />
           <Panel title={t.timeline}>
-            {/* Of a player the latest comes first: that is what the complaint is about. */}
+            {/* The latest comes first, because that is what a player complains about. */}
             <Timeline entries={data.entries.toReversed()} />
             {data.truncated && <p class="muted">{t.truncated}</p>}
           </Panel>

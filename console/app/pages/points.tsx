@@ -1,6 +1,5 @@
 /** Points of all players: late reservations first, then what is due next, schedules and the last audit. */
-import type { Reservations as ReservationList, Schedule } from "../api/domain.ts";
-import type { Page } from "../api/types.ts";
+import type { Page, Reservations as ReservationList, Schedule } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { Amount, Empty, Foreign, IdLink, PageTitle, Panel, Tag, Time } from "../parts/basics.tsx";
 import { LastAuditPanel } from "../parts/last-audit.tsx";

@@ -1,4 +1,4 @@
-/** What happened to one thing, and what is in the way now: the answer of `todoke why`, drawn. */
+/** What happened to an ID, and what blocks it now: the result of `todoke why` as a page. */
 import { useEffect } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { path, withQuery } from "../api/request.ts";
@@ -24,7 +24,11 @@ export function Why() {
 
 function Answer({ id }: { readonly id: string }) {
   const [, navigate] = useLocation();
-  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, { everyMs: 2_000 });
+  const answer = useGet<WhyAnswer>(path`/v1/admin/why/${id}`, {
+    everyMs: 2_000,
+    topics: [`id:${id}`],
+    liveEveryMs: 5_000,
+  });
   const user = answer.data?.found.find(({ kind }) => kind === "user");
   // A player has a page of its own.
   useEffect(() => {
@@ -77,7 +81,7 @@ function WhyView({ answer }: { readonly answer: WhyAnswer }) {
   );
 }
 
-/** The answer in one sentence, with the button that cures it. */
+/** The result in one sentence, with the button that cures it. */
 export function Sentence({ answer }: { readonly answer: WhyAnswer }) {
   const { outcome, sentence, cure } = answer;
   return (
@@ -103,7 +107,7 @@ const Command = ({ text }: { readonly text: string }) => (
   </>
 );
 
-/** What is no id may be a player's name. */
+/** A text that is not an ID may be a player's name. */
 function NameSearch({ name }: { readonly name: string }) {
   const t = useTexts();
   const isName = [...name].length >= 3;

@@ -1,4 +1,4 @@
-/** An act asks why, says what it does, and happens once. Enter never confirms. */
+/** The dialogue of an act: it explains the act, asks for a reason, and sends it once. Enter never confirms. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isRefusal, NoAnswer } from "../api/request.ts";
@@ -9,15 +9,17 @@ import { toast } from "./toasts.tsx";
 
 export interface ActRequest<T = unknown> {
   readonly title: string;
-  /** What happens, and what cannot be undone. */
+  /** The effect, and whether it can be undone. */
   readonly text?: ComponentChildren;
   readonly fields?: readonly Field[];
   readonly confirm: string;
   readonly isDangerous?: boolean;
-  /** To be typed before an act of weight can be confirmed. */
+  /** The operator must type this before the act can be confirmed. */
   readonly typeToConfirm?: string;
   readonly toAct: (values: Readonly<Record<string, string>>, reason: string) => Act;
   readonly done?: (result: T) => string | undefined;
+  /** What is left to do: the dialogue stays open, and its button repeats the act. */
+  readonly incomplete?: (result: T) => string | undefined;
   readonly initialReason?: string;
 }
 
@@ -27,7 +29,8 @@ interface Field {
   readonly options?: readonly (readonly [string, string])[];
   readonly isOptional?: boolean;
   readonly pattern?: string;
-  readonly type?: "text" | "datetime-local";
+  /** The value of "checks" is the chosen options, with spaces between. */
+  readonly type?: "text" | "datetime-local" | "checks";
   readonly initial?: string;
 }
 
@@ -40,8 +43,14 @@ export function ActDialog({ request, close }: { readonly request: ActRequest<nev
   const { isRunning, error, run } = useAct<never>();
   const [reason, setReason] = useState(request.initialReason ?? "");
   const [typed, setTyped] = useState("");
+  const [left, setLeft] = useState<string>();
   const [values, setValues] = useState<Readonly<Record<string, string>>>(
-    Object.fromEntries(fields.map(({ name, initial, options }) => [name, initial ?? options?.[0]?.[0] ?? ""])),
+    Object.fromEntries(
+      fields.map(({ name, initial, options, type }) => [
+        name,
+        initial ?? (type === "checks" ? "" : options?.[0]?.[0]) ?? "",
+      ]),
+    ),
   );
   useLayoutEffect(() => dialog.current?.showModal(), []);
 
@@ -56,6 +65,9 @@ export function ActDialog({ request, close }: { readonly request: ActRequest<nev
   async function act(): Promise<void> {
     const result = await run(toAct(values, reason.trim()));
     if (result === undefined) return;
+    const left = request.incomplete?.(result);
+    setLeft(left);
+    if (left !== undefined) return;
     const message = done?.(result) ?? t.done;
     toast(message);
     close();
@@ -103,6 +115,11 @@ export function ActDialog({ request, close }: { readonly request: ActRequest<nev
         </label>
       )}
       {error && <ActError error={error} />}
+      {left !== undefined && !error && (
+        <p class="banner warn" role="alert">
+          {left}
+        </p>
+      )}
       <div class="dialog-buttons">
         <button type="button" onClick={close} disabled={isRunning}>
           {t.cancel}
@@ -121,15 +138,18 @@ export function ActDialog({ request, close }: { readonly request: ActRequest<nev
   );
 }
 
-function FieldInput(props: {
+interface FieldInputProps {
   readonly field: Field;
   readonly value: string;
   readonly onValue: (value: string) => void;
-}) {
+}
+
+function FieldInput(props: FieldInputProps) {
   const { field, value, onValue } = props;
   const { name, label, options, isOptional, type = "text", pattern } = field;
   const t = useTexts();
   const id = `field-${name}`;
+  if (type === "checks") return <Checks {...props} />;
   return (
     <label for={id}>
       {label} {isOptional && <span class="muted">{t.optional}</span>}
@@ -156,7 +176,28 @@ function FieldInput(props: {
   );
 }
 
-/** The dialogue stays open, with everything typed, and pressing its button again is safe. */
+function Checks({ field: { label, options = [] }, value, onValue }: FieldInputProps) {
+  const chosen = value.split(" ").filter((each) => each !== "");
+  const toggle = (option: string, isChosen: boolean) =>
+    onValue([...chosen.filter((each) => each !== option), ...(isChosen ? [option] : [])].join(" "));
+  return (
+    <fieldset class="checks">
+      <legend>{label}</legend>
+      {options.map(([option, text]) => (
+        <label key={option} class="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(option)}
+            onChange={({ currentTarget }) => toggle(option, currentTarget.checked)}
+          />
+          {text}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The dialogue stays open with its values, and pressing its button again is safe. */
 function ActError({ error }: { readonly error: Error }) {
   const t = useTexts();
   const text = useErrorText(error);

@@ -1,4 +1,4 @@
-/** Shortcuts. None works while somebody types or a dialogue is open. */
+/** Keyboard shortcuts. They are off while the focus is in a field or a dialogue is open. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** One that returns `false` leaves the key to the browser. */

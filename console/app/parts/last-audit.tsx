@@ -1,6 +1,7 @@
 /** When a service compared its own tables last, and what it found. */
-import type { LastAudit } from "../api/domain.ts";
+
 import { path } from "../api/request.ts";
+import type { LastAudit } from "../api/types.ts";
 import { useGet } from "../api/use-get.ts";
 import { useTexts } from "../texts/index.ts";
 import { Empty, Foreign, Panel, Tag, Time } from "./basics.tsx";

@@ -1,5 +1,4 @@
-/** Navigation, search, and what is the same on every page. */
-import { useQueryClient } from "@tanstack/preact-query";
+/** The frame of every page: search, navigation, live updates, and the menu of the user. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation, useRoute } from "wouter-preact";
@@ -100,21 +99,25 @@ function PageLink({ path, children }: { readonly path: string; readonly children
   );
 }
 
+/** "Live" while changes arrive by themselves, "Reconnecting" while the page polls, "Connecting" at the beginning, or paused. */
 function LiveToggle() {
   const t = useTexts();
-  const client = useQueryClient();
-  const { isPaused, since } = useStore(live);
+  const { isPaused, isConnected, since } = useStore(live);
   const time = new Date(since).toLocaleTimeString(t.locale, { hourCycle: "h23" });
+  const look = isPaused ? "is-paused" : isConnected ? "is-live" : "is-lost";
+  const isLost = !isPaused && isConnected === false;
   return (
     <button
       type="button"
-      class={`live ${isPaused ? "is-paused" : "is-live"}`}
+      class={`live ${look}`}
       aria-pressed={!isPaused}
-      title={isPaused ? t.resume : t.pause}
-      onClick={() => setPaused(client, !isPaused)}
+      title={isPaused ? t.resume : isLost ? t.lostSince(time) : t.pause}
+      onClick={() => setPaused(!isPaused)}
     >
       <span class="dot" aria-hidden="true" />
-      <span class="live-text">{isPaused ? t.pausedSince(time) : t.live}</span>
+      <span class="live-text" role="status">
+        {isPaused ? t.pausedSince(time) : isConnected ? t.live : isLost ? t.reconnecting : t.connecting}
+      </span>
     </button>
   );
 }

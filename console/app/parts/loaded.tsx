@@ -1,4 +1,4 @@
-/** The four ends of a read: on its way, here, refused, and here but no longer fresh. */
+/** The four states of a read: loading, loaded, failed, and loaded but stale. */
 import type { ComponentChildren } from "preact";
 import { isRefusal, NoAnswer } from "../api/request.ts";
 import type { Loaded } from "../api/use-get.ts";

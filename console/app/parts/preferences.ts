@@ -1,4 +1,4 @@
-/** Language and theme of this browser. Both follow the browser until somebody chooses. */
+/** Language and theme of this browser. Both follow the browser until one is chosen. */
 import { createStore } from "../api/store.ts";
 
 type Language = "en" | "ja";

@@ -1,4 +1,4 @@
-/** The way of one thing through the services, one line for each step. */
+/** The timeline of an ID over the services, one line for each step. */
 import { Link } from "wouter-preact";
 import type { WhyEntry } from "../api/types.ts";
 import { useTexts } from "../texts/index.ts";

@@ -1,4 +1,4 @@
-/** What an act did, said once and read out. */
+/** Messages about completed acts. Each is shown for some seconds, and read out by screen readers. */
 import { createStore, useStore } from "../api/store.ts";
 
 const shownMs = 10_000;

@@ -1,6 +1,5 @@
 /**
- * What holds between services: every published event was taken by each of its consumers, is on its way, or is dead; and nobody who is
- * suspended has a session from before.
+ * A rule between services: every published event was processed by each of its consumers, is on its way, or is dead.
  *
  * Two databases have no common snapshot. An event counts as missing only if it was published a minute ago, its consumer has not
  * marked it, nothing waits for that consumer at the bus, and it is still not marked afterwards.
@@ -106,7 +105,7 @@ interface SubjectEvents {
   readonly env: Env;
 }
 
-/** A bus in PostgreSQL says which events wait; the others say how many do, so that none of them can be called missing meanwhile. */
+/** A bus in PostgreSQL lists the events that wait. Others only count them, so while any waits, none counts as missing. */
 async function findWaiting(consumer: string, { subject, events, env }: SubjectEvents): Promise<readonly string[]> {
   const ids = events.map(({ event_id }) => event_id);
   const url = findBus(subject, env)?.url;

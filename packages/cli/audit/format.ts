@@ -3,12 +3,12 @@ import { type Audit, type AuditFinding, perRuleMax } from "@todoke/kernel/audit"
 import { oneLine, styled } from "../output.ts";
 
 export interface NamedAudit extends Audit {
-  /** A service, or "events" for what holds between services. */
+  /** A service, or "events" or "sessions" for the rules between services. */
   readonly of: string;
 }
 
 export function formatAudit({ of, checked, rules, findings }: NamedAudit): string {
-  const counts = Object.entries(checked).map(([what, count]) => `${count} ${count === 1 ? singular(what) : what}`);
+  const counts = Object.entries(checked).map(([noun, count]) => `${count} ${count === 1 ? singular(noun) : noun}`);
   const ofRule = (rule: string) => findings.filter((finding) => finding.rule === rule);
   const broken = rules.filter((rule) => ofRule(rule).length > 0);
   return [

@@ -1,4 +1,4 @@
-/** No user who is suspended or deleted in account has a session at the gateway that lets them act. */
+/** A rule between account and the gateway: suspended and deleted users have no session that lets them act. */
 import { type InactiveUser, selectInactive } from "@todoke/account/audit";
 import { selectSessionsOfInactive } from "@todoke/gateway-bff/audit";
 import { type Audit, type AuditFinding, perRuleMax } from "@todoke/kernel/audit";

@@ -23,7 +23,7 @@ their ledger, history and fills, and with the books of the broker, which is aske
 Each service is read in one statement on one snapshot, so concurrent changes cannot cause false findings. It changes
 nothing and blocks nothing. A million rows take some seconds. It needs only the databases (DATABASE_URL or
 <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this folder), and the bus of an event that seems to
-be missing. The services run it by themselves, once in <SERVICE>_AUDIT_HOURS. The exit code is 1 if a rule is violated,
+be missing. The services run it too, once in <SERVICE>_AUDIT_HOURS. The exit code is 1 if a rule is violated,
 and --json prints every finding.`,
   switches: { json: "print JSON" },
   takesArgs: true,

@@ -78,7 +78,7 @@ const connectionUrl = /^(postgres|postgresql|nats|tls|amqp|amqps|redis|rediss):\
 
 /** A secret is shown only if it is the address of a server, without its password. */
 function hideSecrets(value: string, isSecret: boolean): string {
-  // Whatever is before the last @ of an address can be a password.
+  // Everything before the last @ of an address can be a password.
   if (!isSecret) return value.replace(/:\/\/\S*@/g, "://(hidden)@");
   const parts = value.split(",").map((part) => part.trim());
   return parts.every((part) => connectionUrl.test(part)) ? parts.map(redactUrl).join(",") : "(hidden)";

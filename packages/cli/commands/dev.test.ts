@@ -277,6 +277,19 @@ test("a DATABASE_URL in the environment is an error that says what to do, and no
   expect(existsSync(join(shell.folder, ".todoke"))).toBe(false);
 });
 
+test("the demo runs on the embedded database only, and with the demo users only", async () => {
+  await using shell = openShell();
+  const { env } = await site();
+  for (const [command, foreign] of [
+    ["demo", { OIDC_ISSUER: "https://login.example.com" }],
+    ["dev --demo --use-database-url", { DATABASE_URL: "postgres://db.example/x" }],
+  ] as const) {
+    const { code, err } = await shell.run(command, { ...env, ...foreign });
+    expect([code, err]).toEqual([2, expect.stringContaining("unset DATABASE_URL and OIDC_ISSUER")]);
+  }
+  expect(existsSync(join(shell.folder, ".todoke"))).toBe(false);
+});
+
 test("with --use-database-url dev starts no database and accepts neither the demo users nor the printed key", async () => {
   await using engine = await startEngine("postgres");
   await using shell = openShell();

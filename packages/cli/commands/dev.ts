@@ -7,6 +7,7 @@ import { type Engine, isPortFree, startEngine } from "@todoke/engines";
 import { readServerUrl } from "@todoke/service";
 import type { Command } from "../command.ts";
 import { type DevProcess, dataFolder, type LockedFolder, lockDataFolder } from "../data-folder.ts";
+import { demoEnv, type OpenShop, rejectForeignEngines, startDemo } from "../demo/index.ts";
 import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
 import { demoIssuer, devEnv } from "../dev-env.ts";
 import { createSecrets, loadSecrets } from "../dev-secrets.ts";
@@ -20,6 +21,7 @@ import { type LoadedService, loadServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import {
   findPortErrors,
+  getDemoPort,
   getPostgresPort,
   getProviderPort,
   getServicePorts,
@@ -33,7 +35,7 @@ import { listenForStop, type StopSignal } from "../stop-signal.ts";
 export const dev: Command = {
   name: "dev",
   summary: "run everything on this machine, with its own database",
-  usage: "todoke dev [--use-database-url] [--processes <number>]",
+  usage: "todoke dev [--demo] [--use-database-url] [--processes <number>]",
   details: `
 Starts PostgreSQL (installed by \`npm ci\`) and an OpenID provider with two players and an admin, runs the missing
 migrations, and runs all services, in this process or in several (--processes). Data and keys are stored in .todoke/
@@ -51,21 +53,29 @@ With --use-database-url it migrates and uses the PostgreSQL server in DATABASE_U
 Without the switch a DATABASE_URL in the environment is an error, so that nobody's database is changed by accident.
 
 Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
-  switches: { "use-database-url": "use DATABASE_URL in place of the embedded PostgreSQL" },
+  switches: {
+    demo: "with a demo shop and example data, as `todoke demo`",
+    "use-database-url": "use DATABASE_URL in place of the embedded PostgreSQL",
+  },
   values: { processes: ["<number>", "run the services in so many processes, or `auto`: one for each core"] },
   takesArgs: false,
-  async run({ env, services, switches, values }) {
+  async run({ env: given, services, switches, values }) {
+    const isDemo = switches.has("demo");
+    if (isDemo) rejectForeignEngines(given);
+    const env = isDemo ? demoEnv(given) : given;
     const count = readProcessCount(values.processes);
     if (!switches.has("use-database-url")) rejectForeignDatabases(services, env);
     const stop = await listenForStop();
     const port = getPostgresPort(env);
     const issuer = demoIssuer(env);
     const parts = { databaseUrl: env.DATABASE_URL || placeholderUrl, issuer, services, secrets: await createSecrets() };
-    const portErrors = findPortErrors([port, getProviderPort(env)], env);
+    const portErrors = findPortErrors([port, getProviderPort(env), getDemoPort(env)], env);
     const loaded = await loadServices(services, devEnv(env, parts), portErrors);
     await using folder = await lockDataFolder(port.number);
     const ports = services.flatMap((entry) => getServicePorts(entry, env));
-    await rejectBusyPorts(issuer ? [...ports, getProviderPort(env)] : ports);
+    if (issuer) ports.push(getProviderPort(env));
+    if (isDemo) ports.push(getDemoPort(env));
+    await rejectBusyPorts(ports);
     await using database = env.DATABASE_URL ? externalDatabase(env.DATABASE_URL) : await startDatabase(port, folder);
     const partsWithDatabase = { ...parts, databaseUrl: database.url, secrets: await loadSecrets() };
     await using provider = issuer ? await startDemoProvider(devEnv(env, partsWithDatabase)) : undefined;
@@ -73,7 +83,7 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     const databaseUrl = readServerUrl({ ...env, DATABASE_URL: database.url }, "DATABASE_URL") ?? database.url;
     await folder.publish({ databaseUrl, ...(issuer && { issuer }) });
     stop.throwIfRequested();
-    await runAll({ count, loaded, stop, provider, env: devEnv(env, partsWithDatabase) });
+    await runAll({ count, loaded, stop, provider, isDemo, env: devEnv(env, partsWithDatabase) });
     return 0;
   },
 };
@@ -98,16 +108,19 @@ interface PreparedDev {
   readonly loaded: readonly LoadedService[];
   readonly stop: StopSignal;
   readonly provider: DemoProvider | undefined;
+  readonly isDemo: boolean;
   readonly env: Env;
 }
 
-async function runAll({ count, loaded, stop, provider, env }: PreparedDev): Promise<void> {
+async function runAll({ count, loaded, stop, provider, isDemo, env }: PreparedDev): Promise<void> {
   const ran = (await migrateServices(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
   if (ran.length > 0) print(`Schemas: ${plural(ran.length, "migration")} ran`);
   stop.throwIfRequested();
+  await using demo = isDemo ? await startDemo({ loaded, env, stop }) : undefined;
   const onReady = async (urls: Readonly<Record<string, string>>) => {
+    const shop = await demo?.open();
     const alice = provider?.firstUser && (await resolveExampleUser(env, provider.issuer, provider.firstUser));
-    printWelcome({ loaded, urls, env, provider, alice });
+    printWelcome({ loaded, urls, env, provider, alice, shop });
   };
   await runServices({ count, loaded, env, stop, onReady });
 }
@@ -144,13 +157,16 @@ interface Welcome extends Pick<PreparedDev, "loaded" | "provider" | "env"> {
   readonly urls: Readonly<Record<string, string>>;
   /** The demo user of the examples, if account knows her. */
   readonly alice: ExampleUser | undefined;
+  /** Of the demo. */
+  readonly shop: OpenShop | undefined;
 }
 
-function printWelcome({ loaded, urls, env, provider, alice }: Welcome): void {
+function printWelcome({ loaded, urls, env, provider, alice, shop }: Welcome): void {
   const services = loaded.map(({ entry }) => ({ entry, url: entry.publicUrl?.(env) ?? urls[entry.name] ?? "" }));
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
+  if (shop) rows.push(["arena shop", shop.url, `the demo for alice and bob; its back-end is process ${shop.pid}`]);
   const buses = listBuses(env).filter(({ url }) => url !== readServerUrl(env, "DATABASE_URL"));
   rows.push(...buses.map(({ url, variable }) => ["bus", redactUrl(url), variable]));
   print();

@@ -95,32 +95,32 @@ beforeAll(async () => {
 afterAll(() => t[Symbol.asyncDispose]());
 
 test("a request is followed over its event and its consumer to the notification that was sent", async () => {
-  const told = await t.why("p_1");
-  expect(told).toMatchObject({
+  const explained = await t.why("p_1");
+  expect(explained).toMatchObject({
     outcome: "done",
     cure: null,
     found: [{ kind: "key", id: "p_1", service: "entitlement" }],
   });
-  expect(told.sentence).toBe(
+  expect(explained.sentence).toBe(
     `The request with the key p_1 was answered with 201 at 2026-11-18T10:00:00Z; the notification ${notificationOf(1)} was sent at 2026-11-18T10:00:03Z.`,
   );
-  expect(told.entries.filter(({ kind }) => kind !== "commit").map(({ service, kind }) => `${service} ${kind}`)).toEqual(
-    [
-      "entitlement request",
-      "entitlement event",
-      "entitlement published",
-      "notification processed",
-      "notification notification",
-      "notification sent",
-    ],
-  );
-  expect(told.links).toContainEqual({ kind: "user", id: u1 });
+  expect(
+    explained.entries.filter(({ kind }) => kind !== "commit").map(({ service, kind }) => `${service} ${kind}`),
+  ).toEqual([
+    "entitlement request",
+    "entitlement event",
+    "entitlement published",
+    "notification processed",
+    "notification notification",
+    "notification sent",
+  ]);
+  expect(explained.links).toContainEqual({ kind: "user", id: u1 });
 });
 
 test("a dead notification is named with its error and its cure, from the event, the user and the e-mail address", async () => {
   for (const id of [notificationOf(2), event(2), u1, "AKI@example.com"]) {
-    const told = await t.why(id);
-    expect(told, id).toMatchObject({
+    const explained = await t.why(id);
+    expect(explained, id).toMatchObject({
       outcome: "dead",
       sentence: `The notification ${notificationOf(2)} is FAILED since 2026-11-18T10:02:00Z after 10 attempts: webhook answered 410; redrive or discard it.`,
       cure: {
@@ -132,8 +132,8 @@ test("a dead notification is named with its error and its cure, from the event, 
 });
 
 test("an event behind a FAILED one says which, since when and why", async () => {
-  const told = await t.why(event(4));
-  expect(told).toMatchObject({
+  const explained = await t.why(event(4));
+  expect(explained).toMatchObject({
     outcome: "blocked",
     sentence: `The event ${event(4)} waits behind the event ${event(3)} of the same aggregate, which is FAILED since 2026-11-18T10:02:00Z: cannot be encoded; redrive or discard that one.`,
     cure: { dead_letter: { service: "entitlement", table: "outbox_events", id: event(3) } },
@@ -141,9 +141,9 @@ test("an event behind a FAILED one says which, since when and why", async () => 
 });
 
 test("a trace id finds its events by the time in it", async () => {
-  const told = await t.why("0190f3c27a3b00000000000000000001");
-  expect(told.entries.map(({ kind, id }) => [kind, id])).toContainEqual(["event", event(1)]);
-  expect(told.outcome).toBe("done");
+  const explained = await t.why("0190f3c27a3b00000000000000000001");
+  expect(explained.entries.map(({ kind, id }) => [kind, id])).toContainEqual(["event", event(1)]);
+  expect(explained.outcome).toBe("done");
 });
 
 test("the id of a request finds what it wrote: it has the digits of its trace, or is beside it", async () => {
@@ -182,7 +182,7 @@ test("a failed attempt that is retried says when", async () => {
   });
   expect(await t.why(event(5))).toMatchObject({
     outcome: "retrying",
-    sentence: `The event ${event(5)} at notification failed 3 times and it is tried again by itself: no such column.`,
+    sentence: `The event ${event(5)} at notification failed 3 times and it is retried automatically: no such column.`,
   });
 });
 
@@ -194,7 +194,7 @@ test("a request that was refused wrote no event", async () => {
   });
 });
 
-test("unknown, expired and removed ids are told apart", async () => {
+test("unknown, expired and removed ids are distinguished", async () => {
   expect(await t.why(notificationOf(7))).toMatchObject({
     outcome: "removed",
     sentence: `${notificationOf(7)} was discarded by aki at 2026-11-18T10:03:00Z: a test user.`,
@@ -211,13 +211,15 @@ test("unknown, expired and removed ids are told apart", async () => {
 
 test("an order that nobody knows the outcome of is found by order id, key, row and name at the broker", async () => {
   for (const id of ["o-1", "k-1", "c-1"]) {
-    const told = await t.why(id);
-    expect(told.sentence, id).toMatch(/^The order c-1 is unresolved since .*: no reply; the broker is asked about it/);
-    const steps = told.entries.filter(({ service }) => service === "orders");
+    const explained = await t.why(id);
+    expect(explained.sentence, id).toMatch(
+      /^The order c-1 is unresolved since .*: no reply; the broker is asked about it/,
+    );
+    const steps = explained.entries.filter(({ service }) => service === "orders");
     expect(steps.map(({ kind, state }) => `${kind} ${state}`)).toEqual(
       expect.arrayContaining(["order unknown", "step pending", "step sending", "step unknown", "event PUBLISHED"]),
     );
-    expect(told.entries.map(({ service, kind }) => `${service} ${kind}`)).toContain("notification sent");
+    expect(explained.entries.map(({ service, kind }) => `${service} ${kind}`)).toContain("notification sent");
   }
 });
 
@@ -227,7 +229,7 @@ test("prints the sentence, the cure and the timeline, without control characters
   const lines = out.split("\n");
   expect(lines[0]).toMatch(/^The event .* waits behind the event /);
   expect(lines.slice(1, 3)).toEqual([
-    "→ Fix the cause, then redrive or discard it; the others follow by themselves.",
+    "→ Fix the cause, then redrive or discard it; the others follow automatically.",
     `  todoke dead redrive entitlement ${event(3)} --reason <text>`,
   ]);
   expect(out).toMatch(/2026-11-18T10:01:00Z +entitlement +event +PENDING/);

@@ -1,4 +1,4 @@
-/** `todoke why`: what happened to an id, over all services, from their databases. The services need not run. */
+/** `todoke why`: explains what happened to an id, from the databases of all services. The services need not run. */
 import { explainId, findEntries, type WhySource } from "@todoke/service/why";
 import type { Command } from "../command.ts";
 import { UsageError } from "../errors.ts";
@@ -11,14 +11,14 @@ import { formatExplanation } from "../why/format.ts";
 
 export const why: Command = {
   name: "why",
-  summary: "say what happened to an id, or what is in its way, over all services",
+  summary: "explain what happened to an id, or what blocks it, over all services",
   usage: "todoke why <id> [--json]",
   details: `
 The id can be that of a user, event, notification, order, reservation, point transaction, hold, ticket, match or
 session, an e-mail address, a trace id, an idempotency key, or the number of a dead event.
 
-Prints one sentence with its cure, then the way that it went: request, outbox, bus, consumer, notification and sending,
-each with its time, attempt, process and trace. Related ids are followed, from an order to its events and their
+Prints one sentence with its cure, then every step: request, outbox, bus, consumer, notification and sending, each with
+its time, attempt, process and trace. Related ids are followed, from an order to its events and their
 notifications.
 
 It needs only the databases (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this

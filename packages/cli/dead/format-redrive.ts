@@ -1,4 +1,4 @@
-/** Output of `todoke dead redrive` and `discard`: what they have changed, or would change. */
+/** Output of `todoke dead redrive` and `discard`: the rows that they have changed, or would change. */
 import { oneLine, plural, table } from "../output.ts";
 import type { FoundDeadLetters } from "./each-page.ts";
 
@@ -34,7 +34,7 @@ export function formatResult(
   return lines.join("\n");
 }
 
-/** What --yes would change, counted by table, type and error. */
+/** The rows that --yes would change, counted by table, type and error. */
 export function formatPreview(
   { rows, more }: FoundDeadLetters,
   { service, action, json }: { service: string; action: Action; json: boolean },

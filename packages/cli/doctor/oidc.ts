@@ -7,7 +7,7 @@ const requiredFields = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
 export async function checkOidc(issuer: string | undefined, signal: AbortSignal): Promise<Finding[]> {
   const { ok, fault } = findingsFor("OpenID");
   if (!issuer) return [ok("OIDC_ISSUER is not set, and not needed")];
-  // By specification the document is below the path of the issuer, not at the root of its host.
+  // The specification puts the document below the path of the issuer, not at the root of its host.
   const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   try {
     const response = await fetch(address, { signal, redirect: "error" });

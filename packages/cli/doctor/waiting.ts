@@ -92,7 +92,7 @@ interface ConsumerCheck {
   readonly findings: Findings;
 }
 
-/** What waits at each bus of the consumer. A bus that cannot be reached has a finding of its own. */
+/** Checks the events that wait at each bus of the consumer. A bus that cannot be reached has a finding of its own. */
 async function checkConsumer(entry: ServiceEntry, { service, env, findings }: ConsumerCheck): Promise<Finding[]> {
   const subjects = service.events?.consumes ?? [];
   const byUrl = Map.groupBy(subjects, (subject) => findBus(subject, env)?.url ?? "");
@@ -104,7 +104,7 @@ async function checkConsumer(entry: ServiceEntry, { service, env, findings }: Co
   return lags.flatMap((lag) => (lag ? describeLag(entry.name, lag, findings) : []));
 }
 
-/** So many events are no longer the work of a moment. It is for RabbitMQ, which does not tell their age. */
+/** More events than a consumer handles in a moment. For RabbitMQ, which does not reveal their age. */
 const waitingMax = 1_000;
 
 function describeLag(service: string, { waiting, oldestMs, isSubscribed }: ConsumerLag, findings: Findings): Finding[] {

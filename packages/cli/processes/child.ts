@@ -125,7 +125,7 @@ interface HandOver {
 
 /**
  * Node never closes a connection that it handed to a process that dies before it has taken it, and the client would wait
- * for ever. It hands over the next of a listener only when the last is taken, so we remember the last of each listener. Returns
+ * forever. It hands over the next of a listener only when the last is taken, so we remember the last of each listener. Returns
  * what closes them.
  */
 function rememberHandedOver({ process: child }: Worker): () => void {

@@ -1,4 +1,4 @@
-/** The parent's side of questions to all processes: it passes them on, and keeps the totals of processes that are gone. */
+/** The parent's side of questions to all processes: it passes them on, and keeps the totals of processes that have exited. */
 import type { GroupAnswer, GroupAnswers, GroupQuestion } from "@todoke/service";
 import { mergeMetrics, onlyTotals } from "@todoke/service";
 import type { ToProcess } from "./messages.ts";
@@ -9,7 +9,7 @@ export interface Asked {
   send(message: ToProcess): void;
 }
 
-// Checks of readiness take a second at the most.
+// Readiness checks take at most a second.
 const answerMaxMs = 2_000;
 
 interface Question {
@@ -53,7 +53,7 @@ export class GroupQuestions {
     this.#stopWaiting(question, from);
   }
 
-  /** Nobody waits for it any longer, and what it had counted at the last scrape stays in the sums. */
+  /** Questions no longer wait for it. Its counters of the last scrape stay in the sums. */
   onGone(gone: Asked): void {
     for (const question of this.#questions.values()) this.#stopWaiting(question, gone);
     const metrics = this.#lastMetrics.get(gone);

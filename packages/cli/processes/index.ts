@@ -57,7 +57,7 @@ function startChildren(
   { count, loaded, env }: Pick<ProcessesOptions, "count" | "loaded" | "env">,
   onFailure: (error: CommandFailed) => void,
 ): readonly Child[] {
-  // In turn, so that all get as many connections; the operating system would prefer some.
+  // Round-robin, so that all get equally many connections; the operating system would prefer some.
   cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({ silent: true, serialization: "advanced" });
   const entries = loaded.map(({ entry }) => entry);

@@ -1,4 +1,4 @@
-/** What a parent and its service processes tell each other (`--processes`), by Node's channel between them. */
+/** The messages between a parent and its service processes (`--processes`), over Node's channel. */
 import type { GroupAnswer, GroupQuestion } from "@todoke/service";
 import type { Env } from "../services.ts";
 

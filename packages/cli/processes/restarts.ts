@@ -3,10 +3,10 @@
 const firstMs = 100;
 const capMs = 30_000;
 
-/** A process that was ready for this long has no fault that repeats at once: its next delay is the first again. */
+/** A process that was ready for this long does not fail repeatedly at once: its next delay is the first again. */
 const stableMs = 60_000;
 
-/** So many starts that fail in a row will not succeed: the command fails, and its orchestrator decides. */
+/** After this many failed starts in a row, another will not succeed: the command fails, and its orchestrator decides. */
 const failedStartsMax = 5;
 
 export type Decision = { readonly delayMs: number } | { readonly failedStarts: number };

@@ -1,4 +1,7 @@
-/** A service process of `--processes`: its parent tells it what to run, and it runs the services as a command of one process does. */
+/**
+ * A service process of `--processes`: its parent sends the names of the services, and it runs them as a command of one process
+ * does.
+ */
 import cluster from "node:cluster";
 import { once } from "node:events";
 import type { GroupAnswer, GroupQuestion, ProcessGroup } from "@todoke/service";
@@ -17,7 +20,7 @@ export async function runServiceProcess(services: readonly ServiceEntry[]): Prom
     requested.resolve();
   };
   onStopSignals(stop);
-  // Node would exit at once when the parent is gone. A stop in order lets others have its jobs at once.
+  // Node would exit at once when the parent has exited. An orderly stop releases its jobs to others at once.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
   process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
   send({ kind: "loaded" });
@@ -39,7 +42,7 @@ export async function runServiceProcess(services: readonly ServiceEntry[]): Prom
   return 0;
 }
 
-/** A parent that is gone reads nothing; "disconnect" has begun the stop. */
+/** A parent that has exited reads nothing; "disconnect" has begun the stop. */
 function send(message: FromProcess): void {
   if (process.connected) process.send?.(message, () => {});
 }

@@ -1,4 +1,4 @@
-/** What a bus in PostgreSQL knows about an event: deliveries that are not done. Other buses cannot be asked about one event. */
+/** Looks up unfinished deliveries of an event in a bus in PostgreSQL. Other buses have no look-up by event. */
 import { findBus } from "@todoke/service";
 import type { WhySource } from "@todoke/service/why";
 import { readWaitingDeliveries } from "../bus.ts";

@@ -16,9 +16,9 @@ const textMax = 200;
 export function formatExplanation(explanation: Explanation): string {
   const { outcome, sentence, cure, entries, truncated, links, parts } = explanation;
   const style = styles[outcome];
-  const said = oneLine(sentence, sentenceMax);
+  const text = oneLine(sentence, sentenceMax);
   return [
-    style ? styled(style, said) : said,
+    style ? styled(style, text) : text,
     ...(cure
       ? [
           `→ ${oneLine(cure.text, sentenceMax)}`,

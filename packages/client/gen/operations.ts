@@ -120,6 +120,7 @@ export const gatewayOperations = {
     revokeAsStaff: "POST /v1/admin/users/{user_id}/entitlement-revokes body key",
   },
   gateway: {
+    createKey: "POST /v1/admin/keys body key",
     discardDeadLetters: "POST /v1/admin/services/{service}/dead-letters/{table}:discard body key",
     endOtherSessions: "POST /v1/sessions:revoke-others no-params",
     endSession: "DELETE /v1/sessions/{session_id}",
@@ -143,6 +144,7 @@ export const gatewayOperations = {
     logOut: "POST /logout no-params",
     previewDeadLetters: "GET /v1/admin/services/{service}/dead-letters/{table}:preview",
     redriveDeadLetters: "POST /v1/admin/services/{service}/dead-letters/{table}:redrive body key",
+    revokeKey: "POST /v1/admin/keys/{key_id}:revoke body key",
     startDeadLetterBatch: "POST /v1/admin/services/{service}/dead-letter-batches body key",
     stopDeadLetterBatch: "POST /v1/admin/services/{service}/dead-letter-batches/{batch_id}:stop body key",
   },

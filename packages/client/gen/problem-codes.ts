@@ -24,6 +24,7 @@ export type ProblemCode =
   | "account-inactive"
   | "act-already-undone"
   | "act-not-found"
+  | "api-key-conflict"
   | "attributes-unfit"
   | "bad-request"
   | "balance-overflow"

@@ -128,6 +128,14 @@ export interface ApiKey {
   readonly services: readonly string[];
 }
 
+export interface ApiKeyChange {
+  readonly key_id: string;
+  /** The services that have done it. */
+  readonly services: readonly string[];
+  /** The services that did not answer. */
+  readonly failed: readonly FailedService[];
+}
+
 export interface ApiKeyList {
   readonly keys: readonly ApiKey[];
   /** The services that did not answer. */
@@ -313,9 +321,9 @@ export interface DeadLetterActRequest {
 }
 
 export interface DeadLetterActResult {
-  /** Those that were dead. */
+  /** The dead letters that were changed. */
   readonly applied: readonly string[];
-  /** Those that were not dead, or not any more. */
+  /** Those that were not dead, or no longer. */
   readonly unchanged: readonly string[];
 }
 
@@ -745,13 +753,30 @@ export interface ModeRules {
 
 export interface Need {
   readonly service: string;
-  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "late" | "failing";
+  readonly kind: "unready" | "dead" | "parked" | "in-doubt" | "audit" | "late" | "failing";
   readonly table: string | null;
   readonly count: number;
   /** True if there may be more. */
   readonly capped: boolean;
   readonly detail: string;
   readonly cure: Cure;
+}
+
+export interface NewApiKey {
+  /** A UUID of your own. The same ID and hash are the same key. */
+  readonly key_id: string;
+  /** The SHA-256 of the key, in hex; never the key itself. */
+  readonly sha256: string;
+  /** The caller in every idempotency scope; it may have several keys. */
+  readonly holder: string;
+  readonly scopes: readonly ("entitlements:write" | "points:write" | "orders:write" | "orders:read-all" | "orders:resume" | "orders:cancel-all" | "matchmaking:write" | "read")[];
+  readonly expires_at: string | null;
+  /** Requests per second to each process of a service. */
+  readonly per_second?: number;
+  /** The reason, which is stored in the audit. */
+  readonly reason: string;
+  /** The services that will accept the key. */
+  readonly services: readonly string[];
 }
 
 export interface NewReservation {
@@ -1270,7 +1295,7 @@ export interface ServiceStaffAct {
   readonly role: "VIEWER" | "OPERATOR" | "ADMIN" | null;
   /** The operation. */
   readonly act: string;
-  /** What it was done to. */
+  /** The target of the operation. */
   readonly target: string;
   readonly reason: string | null;
   readonly details: Readonly<Record<string, unknown>>;
@@ -1350,6 +1375,7 @@ export interface StaffDiscard {
   readonly at: string;
   readonly by: string;
   readonly reason: string;
+  readonly copy_removed_at: string | null;
 }
 
 export interface StaffGrantRequest {
@@ -1620,16 +1646,16 @@ export interface WaitPercentiles {
 
 export interface Why {
   readonly id: string;
-  /** `dead` needs an operator; `retrying` is tried again by itself. */
+  /** `dead` needs an operator; `retrying` is retried automatically. */
   readonly outcome: "done" | "waiting" | "retrying" | "blocked" | "dead" | "refused" | "expired" | "removed" | "unknown" | "incomplete";
-  /** What happened, or what is in the way. */
+  /** What happened, or what blocks it. */
   readonly sentence: string;
   readonly cure: WhyCure | null;
-  /** What the id itself is. */
+  /** What the ID identifies. */
   readonly found: readonly WhyFound[];
   /** Oldest first; those without a time are last. */
   readonly entries: readonly WhyEntry[];
-  /** There is more than is shown. */
+  /** True if there are more entries than these. */
   readonly truncated: boolean;
   /** Related ids that were not followed. */
   readonly links: readonly WhyLink[];
@@ -1641,7 +1667,7 @@ export interface WhyBlocker {
   readonly kind: string;
   readonly id: string;
   readonly state: string;
-  /** Since when it is in this state, as far as the row tells. */
+  /** When it entered this state, if the row has the time. */
   readonly since: string | null;
   /** Its last error. */
   readonly error: string | null;
@@ -1665,7 +1691,7 @@ export interface WhyDeadLetter {
 export interface WhyEntry {
   /** The service that knows it. */
   readonly service: string;
-  /** What the entry is. */
+  /** The kind of entry. */
   readonly kind: string;
   /** The id of the row, in its own table. */
   readonly id: string;
@@ -1683,7 +1709,7 @@ export interface WhyEntry {
   readonly detail: string | null;
   /** The error of the last attempt. */
   readonly error: string | null;
-  /** When it is tried again; null if it is not. */
+  /** When it is retried; null if it is not. */
   readonly next_retry_at: string | null;
   /** Ids that the entry names. */
   readonly links: readonly WhyLink[];
@@ -2290,6 +2316,9 @@ export interface PlayerEntitlementsApi {
 }
 
 export interface PlayerGatewayApi {
+  /** Lets services accept a key that you have made: `tdk_` and at least 32 random bytes. Only its hash is sent and stored. Allowed for admins. `POST /v1/admin/keys` */
+  createKey(params: NewApiKey, options?: CommandOptions): Call<ApiKeyChange>;
+
   /** Deletes dead letters, which are then never tried again. A copy is kept. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letters/{table}:discard` */
   discardDeadLetters(params: {
     /** The service. */
@@ -2455,6 +2484,11 @@ export interface PlayerGatewayApi {
     /** A table with dead letters. */
     readonly table: string;
   } & DeadLetterActRequest, options?: CommandOptions): Call<DeadLetterActResult>;
+
+  /** Ends a key at every service. A service that fails is named: it accepts the key until it has revoked it. Allowed for admins. `POST /v1/admin/keys/{key_id}:revoke` */
+  revokeKey(params: {
+    readonly key_id: string;
+  } & ReasonRequest, options?: CommandOptions): Call<ApiKeyChange>;
 
   /** Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Allowed for operators and admins. `POST /v1/admin/services/{service}/dead-letter-batches` */
   startDeadLetterBatch(params: {

@@ -24,7 +24,7 @@ export const TicketLimit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: 50, description: "Tickets per page at most; the default is 20." }),
 );
 
-/** What a client says about itself, under names that the rules may require. */
+/** Attributes of the client, under names that the rules may require. */
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 export type AttributeValue =
   | string

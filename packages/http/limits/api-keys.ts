@@ -2,7 +2,7 @@
  * Bounds the requests of each API key to this process, so that a client in a tight loop leaves room for the others.
  *
  * It is a bound, not a quota: every process counts for itself, in memory, and nothing is stored (docs/adr/0135). Requests count
- * after authentication and before everything else, whatever their outcome. A batch counts as one request.
+ * after authentication and before everything else, with any outcome. A batch counts as one request.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Authenticate, identify, type KeyPrincipal, type Principal } from "../callers.ts";

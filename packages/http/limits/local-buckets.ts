@@ -1,6 +1,6 @@
 /**
- * Counts in memory what this process lets through. It uses the arithmetic of gcra.ts, so one process grants a key at most its
- * quota in any window.
+ * Counts in memory the requests that this process accepts. It uses the arithmetic of gcra.ts, so one process grants a key at
+ * most its quota in any window.
  */
 import { BoundedMap } from "../bounded-map.ts";
 import { decide, type LimitDecision, type LimitItem, toPace } from "./gcra.ts";

@@ -19,7 +19,7 @@ export interface PublishedPage {
 
 const firstId = "00000000-0000-0000-0000-000000000000";
 
-/** In the order of their ids. */
+/** Ordered by id. */
 export async function selectPublished(
   db: Queryable,
   { after = firstId, graceMs, limit }: PublishedPage,
@@ -34,7 +34,10 @@ export async function selectPublished(
   return rows;
 }
 
-/** Those that the consumer has not marked. It does not expect events that are older than its first mark. */
+/**
+ * Returns the events that the consumer has not marked as processed. Events older than its oldest mark do not count: their
+ * marks were removed by age, or it did not consume yet.
+ */
 export async function selectUnprocessed(
   db: Queryable,
   consumer: string,

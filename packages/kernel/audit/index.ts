@@ -12,7 +12,7 @@ export { type AuditResult, auditsTable, type LastAudit, readLastAudit, startAudi
 export interface AuditFinding {
   /** The broken rule. */
   readonly rule: string;
-  /** What breaks it: the key of a row, a user. */
+  /** The key of the row, or the user, that breaks it. */
   readonly about: string;
   readonly detail: string;
 }
@@ -25,9 +25,9 @@ export interface Audit {
   readonly findings: readonly AuditFinding[];
 }
 
-/** What is audited in some tables. */
+/** The rules of a set of tables. */
 export interface AuditSpec {
-  /** What is counted, in the plural, and the FROM item that has it. */
+  /** The rows to count: their name in the plural, and a FROM item that selects them. */
   readonly checked: Readonly<Record<string, string>>;
   /** Common table expressions that several rules read: "posted as materialized (…)". */
   readonly shared?: readonly string[];

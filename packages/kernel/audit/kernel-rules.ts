@@ -12,7 +12,7 @@ export interface KernelAudited {
   readonly tables?: readonly ClaimedTable[];
 }
 
-/** A retry is due within minutes. What is due later than this waits for nothing. */
+/** Retries are due within minutes, so a row that is due later than this is an error. */
 const dueWithin = "interval '7 days'";
 
 export function kernelAudit({ emits, consumer, tables = [] }: KernelAudited): readonly AuditSpec[] {
@@ -24,8 +24,8 @@ export function kernelAudit({ emits, consumer, tables = [] }: KernelAudited): re
 }
 
 /**
- * Whether an event `o` that meets the condition is in the outbox, or was discarded by an operator. Ask it of changes since `kept`
- * only: published events are removed by age.
+ * Whether an event `o` that meets the condition is in the outbox, or was discarded by an operator. Only for changes since `kept`,
+ * because published events are removed by age.
  */
 export const eventExists = (condition: string): string => `(
   exists (select from outbox_events o where ${condition})
@@ -68,7 +68,7 @@ const inboxAudit = (consumer: string): AuditSpec => ({
   },
 });
 
-/** Whatever its service does with it: a row that is ready is tried again, and one that is claimed comes back. */
+/** Holds for every claimed table: a ready row is due soon, and the lease of a claimed row expires soon. */
 function claimedAudit(table: ClaimedTable): AuditSpec {
   const c = resolveColumns(table);
   const { ready, claimed } = table.states;

@@ -1,6 +1,6 @@
 /**
- * Audits at an interval. Of several processes one has its turn, by the row in `audits`, and every process reports what the last one
- * found. A process that dies in its turn leaves the next one to others, an interval later.
+ * Runs the audit of a service at an interval. The row in `audits` lets one of its processes run it; every process reports the
+ * findings. If that process dies, the next audit starts an interval later.
  */
 import { type Db, type Queryable, rfc3339Sql, runStatement } from "../db/index.ts";
 import { observeGauges } from "../telemetry/index.ts";
@@ -21,8 +21,8 @@ export interface AuditsOptions {
   readonly onError?: (error: unknown) => void;
 }
 
-/** How often a process asks whether it is its turn: the jitter of the loop spreads the turns of services. */
-const askEveryMs = 10 * 60 * 1_000;
+/** How often a process checks whether an audit is due. The jitter of the loop spreads the audits of several services. */
+const checkIntervalMs = 10 * 60 * 1_000;
 
 export function startAudits(options: AuditsOptions): AsyncDisposable {
   const { db, name, intervalMs, onError } = options;
@@ -36,7 +36,7 @@ export function startAudits(options: AuditsOptions): AsyncDisposable {
     ...(onError && { onError }),
   });
   const loop = startLoop((stopping) => untilStopped(auditInTurn(options), stopping), {
-    intervalMs: Math.min(askEveryMs, intervalMs),
+    intervalMs: Math.min(checkIntervalMs, intervalMs),
     task: `auditing ${name}`,
     ...(onError && { onError }),
   });
@@ -60,7 +60,7 @@ async function untilStopped(work: Promise<unknown>, stopping: AbortSignal): Prom
   }
 }
 
-/** Audits if the interval since the last start is over. Returns whether it has. */
+/** Runs the audit if the interval since the last start has passed. Returns whether it ran. */
 export async function auditInTurn({ db, name, intervalMs, run, onViolations }: AuditsOptions): Promise<boolean> {
   const { rowCount } = await runStatement(db, {
     name: "take audit turn",

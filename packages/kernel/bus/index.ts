@@ -97,7 +97,7 @@ export interface EventBus extends AsyncDisposable {
   /** Rejects if the broker cannot be reached now. For readiness checks and `todoke doctor`. */
   check(): Promise<BusInfo>;
 
-  /** What waits for a consumer of these subjects. It changes nothing at the broker. */
+  /** Counts the events that wait for a consumer of these subjects. It changes nothing at the broker. */
   readLag?(consumer: string, subjects: readonly string[]): Promise<ConsumerLag>;
 }
 

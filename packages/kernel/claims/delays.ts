@@ -1,6 +1,6 @@
 /**
- * What users wait for in a claimed table: rows that nobody works on, rows that fail again and again, and aggregates that are
- * parked behind a dead row. For operators, on tables of any size: every part reads a partial index up to a bound.
+ * Finds the rows of a claimed table that users wait for: rows that no worker claims, rows that fail repeatedly, and aggregates
+ * that are parked behind a dead row. For operators, on tables of any size: every part reads a partial index up to a bound.
  */
 import type { Queryable } from "../db/index.ts";
 import { type ClaimTableSpec, resolveSpec } from "./table.ts";
@@ -20,7 +20,7 @@ export interface Delays {
   readonly parked: number;
 }
 
-/** A worker takes up a due row within a second; the alerts allow a minute too. */
+/** A worker claims a due row within a second; the alerts allow a minute too. */
 export const lateMs = 60_000;
 
 /** One failure may be an accident, three are a cause. */
@@ -29,7 +29,7 @@ export const failuresMin = 3;
 /** An operator acts on "10,000 or more" as on the exact number. */
 export const delayCountMax = 10_000;
 
-/** Of a table with queues, `queue` selects one. */
+/** In a table with queues, `queue` selects one. */
 export async function readDelays(db: Queryable, table: ClaimedSpec, queue?: string): Promise<Delays> {
   const values = queue === undefined ? [] : [queue];
   const { rows } = await db.query<Omit<Delays, "table">>(delaysSql(table, queue !== undefined), values);

@@ -47,7 +47,7 @@ export interface ClaimRequest {
   readonly dueWithinMs?: number;
 }
 
-/** Who redrives or discards dead rows and why; stored in `redrives`. At most 128 and 500 characters. */
+/** The operator who redrives or discards dead rows, and the reason; stored in `redrives`. At most 128 and 500 characters. */
 export interface RedriveRequest {
   readonly by: string;
   readonly reason: string;
@@ -75,8 +75,8 @@ export interface Claims<Row> {
    */
   redrive(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
   /**
-   * Deletes dead rows for good, and records who asked and why, with the rows. In an ordered table the rows behind them are no
-   * longer parked. Returns the keys of the rows that were dead.
+   * Deletes dead rows, and records the operator, the reason and copies of the rows. In an ordered table the rows behind them
+   * are no longer parked. Returns the keys of the rows that were dead.
    */
   discard(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
 }

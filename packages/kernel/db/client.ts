@@ -1,5 +1,5 @@
 /**
- * Connections to PostgreSQL as node-postgres makes them, and what it lacks: several servers of which one accepts writes, errors that say
+ * Connections to PostgreSQL by node-postgres, with what it lacks: several servers of which one accepts writes, errors that say
  * what is wrong with a certificate, and PgBouncer in transaction mode.
  */
 import pg from "pg";

@@ -1,5 +1,5 @@
 /**
- * What the URL of a database says: its servers, TLS, and whether PgBouncer stands before it.
+ * Parses the URL of a database: its servers, TLS, and whether it is a PgBouncer.
  *
  *   postgres://user:password@one:5432,two:5432/name   several servers: the one that accepts writes is used
  *   ?sslmode=verify-full&sslrootcert=/ca.pem           TLS, as node-postgres understands it
@@ -11,7 +11,7 @@ import { parseServerUrl } from "../server-url/index.ts";
 export interface DatabaseUrl {
   /** One URL per server, for node-postgres. */
   readonly servers: readonly string[];
-  /** Of the parameter `options`: "-c geqo=off". */
+  /** From the parameter `options`: "-c geqo=off". */
   readonly settings: string;
   /** Whether a session may get another connection to the server for each transaction. */
   readonly isPooled: boolean;

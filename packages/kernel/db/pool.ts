@@ -11,7 +11,7 @@ export type Db = pg.Pool;
 export type Queryable = Pick<pg.ClientBase, "query">;
 
 export interface DbOptions {
-  /** Of one server, of several (the primary is used), or of PgBouncer: database-url.ts. */
+  /** The URL of one server, of several (the primary is used), or of PgBouncer: database-url.ts. */
   readonly url: string;
   /** The schema of unqualified names. Each service owns one. */
   readonly schema?: string;

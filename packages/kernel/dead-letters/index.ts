@@ -72,6 +72,10 @@ export interface DiscardedLetter {
   readonly discarded_at: string;
   readonly discarded_by: string;
   readonly reason: string;
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+  /** When its copy was removed by age, so that few columns are left. */
+  readonly copy_removed_at: string | null;
   /** The columns of the row. */
   readonly row: Readonly<Record<string, unknown>>;
   /** Newest first. */
@@ -214,7 +218,7 @@ select md5(error) as "group", error, sum(count)::int as count, ${rfc3339Sql("min
     async showDiscarded(db, key) {
       const { rows } = await db.query<Omit<DiscardedLetter, "redrives">>(
         `select of_key as id, ${rfc3339Sql("redriven_at")} as discarded_at, redriven_by as discarded_by, reason,
-                discarded as row
+                attempt_count, last_error, ${rfc3339Sql("copy_removed_at")} as copy_removed_at, discarded as row
            from redrives where of_table = $1 and of_key = $2 and action = 'discard'
              and ($3::text is null or discarded ->> $4 = $3)
           order by redrive_id desc limit 1`,
@@ -263,7 +267,7 @@ export interface Redrive {
   readonly last_error: string | null;
 }
 
-// More of them tell an operator nothing new; the table has them all.
+// More of them do not help an operator; the table has them all.
 const redrivesMax = 20;
 
 /** The latest redrives of one row, newest first. */

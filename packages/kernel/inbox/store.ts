@@ -122,7 +122,7 @@ export const inboxDlqClaims = createClaims<Envelope>({
     c.occurred_at as "occurredAt", c.headers, c.payload`,
 });
 
-/** Events that the consumer fails to process again and again, and redriven ones that nobody takes up. */
+/** Events that the consumer fails to process repeatedly, and redriven ones that no worker claims. */
 export async function readInboxDelays(db: Queryable, consumer: string): Promise<readonly Delays[]> {
   const { rows } = await db.query<Pick<Delays, "failing" | "lastError">>(
     `with failing as materialized (
@@ -144,7 +144,7 @@ export async function readInboxDelays(db: Queryable, consumer: string): Promise<
 /** The table's name, which the topic of a redriver's wake-ups contains. */
 export const inboxDlqTable = inboxDlqClaims.table.table;
 
-/** What a list of dead events adds to the columns of every dead letter. */
+/** The columns that a list of dead events adds to those of every dead letter. */
 export interface DeadEventSummary {
   readonly event_id: string;
   readonly subject: string;

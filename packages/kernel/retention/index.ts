@@ -19,6 +19,8 @@ export interface RetentionPolicy {
   readonly finished: string;
   /** The column that the age is counted from. It is indexed, unless the table is swept. */
   readonly since: string;
+  /** A SET list. The rows stay, with these changes, after which they are no longer `finished`. */
+  readonly reduces?: string;
   /** Finds the rows by reading the table, and not by an index. */
   readonly sweeps?: true;
   readonly keepMs: number;
@@ -57,6 +59,15 @@ export const retentionPolicies = {
     since: "updated_at",
     keepMs,
   }),
+  /** Removes the copies of discarded rows, but for what audits and `show` need. */
+  discardedCopies: (keepMs = 30 * dayMs): RetentionPolicy => ({
+    table: "redrives",
+    finished: "discarded is not null and copy_removed_at is null",
+    since: "redriven_at",
+    reduces: `copy_removed_at = now(), discarded = jsonb_strip_nulls(jsonb_build_object(
+      'event_id', discarded -> 'event_id', 'event_type', discarded -> 'event_type', 'consumer', discarded -> 'consumer'))`,
+    keepMs,
+  }),
   resolvedDeadLetters: (keepMs = 30 * dayMs): RetentionPolicy => ({
     table: "inbox_dlq",
     finished: "status = 'RESOLVED'",
@@ -78,11 +89,13 @@ const isOld = ({ finished, since }: RetentionPolicy) =>
 
 async function deleteByIndex(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
   const table = identifier(policy.table);
+  const change = policy.reduces ? `update ${table} set ${policy.reduces}` : `delete from ${table}`;
   const text = `
-delete from ${table} where ctid = any(array(
+${change} where ctid = any(array(
   select ctid from ${table} where ${isOld(policy)}
    order by ${identifier(policy.since)} limit ${batchMax} for update skip locked))`;
-  const deleteBatch = () => runDelete(db, { name: `retention ${table}`, text, values: [policy.keepMs] });
+  const deleteBatch = () =>
+    runDelete(db, { name: `retention ${policy.reduces ? "in" : "of"} ${table}`, text, values: [policy.keepMs] });
   const removed = await runBatches(deleteBatch, { batchMax, ...(stopping && { stopping }) });
   count("todoke.retention.removed", { table }, removed);
   return removed;
@@ -94,7 +107,7 @@ async function runDelete(db: Db, query: { name?: string; text: string; values: u
 }
 
 export interface SweepOptions {
-  /** So many passes read the whole table. */
+  /** The number of passes that together read the whole table. */
   readonly passes: number;
   /** Pages per pass at least. The default is 32 MB: a small table is read whole. */
   readonly pagesMin?: number;
@@ -103,7 +116,7 @@ export interface SweepOptions {
 /** Pages per statement: some thousand rows at most. */
 const pagesPerStatement = 32;
 
-/** Returns a pass, which reads the next part of the table, deletes what is old in it and returns how many rows that were. */
+/** Returns a pass, which reads the next part of the table, deletes the old rows in it and returns how many those were. */
 export function createSweep(db: Db, policy: RetentionPolicy, { passes, pagesMin = 4_096 }: SweepOptions) {
   const table = identifier(policy.table);
   const text = sweepSql(policy);

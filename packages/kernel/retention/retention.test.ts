@@ -124,3 +124,24 @@ test("a statement of a sweep reads its pages only, on an empty table and on stal
     expect(plan, `after ${state}`).not.toMatch(/Seq Scan|Index/);
   }
 });
+
+test("the copy of a discarded row is removed by age, and what was decided stays", async () => {
+  await using t = await testDatabase();
+  const copy = { event_id: "e1", event_type: "T", consumer: null, payload: { email: "aki@example.com" } };
+  await t.db.query(
+    `insert into redrives (of_table, of_key, redriven_by, reason, attempt_count, redriven_at, action, discarded)
+     select 'outbox_events', key, 'user:a', 'for good', 1, now() - age, action, discarded
+       from (values ('old', interval '31 days', 'discard', $1::jsonb), ('new', interval '29 days', 'discard', $1),
+                    ('redriven', interval '1 year', 'redrive', null)) r(key, age, action, discarded)`,
+    [JSON.stringify(copy)],
+  );
+  for (const removed of [1, 0]) expect(await deleteFinished(t.db, retentionPolicies.discardedCopies())).toBe(removed);
+  const { rows } = await t.db.query(
+    "select of_key, reason, discarded, copy_removed_at is not null as removed from redrives order by redrive_id",
+  );
+  expect(rows).toEqual([
+    { of_key: "old", reason: "for good", discarded: { event_id: "e1", event_type: "T" }, removed: true },
+    { of_key: "new", reason: "for good", discarded: copy, removed: false },
+    { of_key: "redriven", reason: "for good", discarded: null, removed: false },
+  ]);
+});

@@ -28,7 +28,7 @@ export function readTlsFiles(files: TlsFiles): { ca?: string; cert?: string; key
 /** The option of `node:tls` that tells the server which of its names is meant. It must not be an IP address. */
 export const serverName = (host: string): { servername?: string } => (isIP(host) === 0 ? { servername: host } : {});
 
-/** Every fault of the files, a sentence each. `nameOf` names the setting of a file. */
+/** Every error of the files, a sentence each. `nameOf` names the setting of a file. */
 export function checkTlsFiles(files: TlsFiles, nameOf: (part: Part) => string): string[] {
   const errors: string[] = [];
   const ca = read("ca", (text) => new X509Certificate(text), "a certificate in PEM form");

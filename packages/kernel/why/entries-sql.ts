@@ -4,7 +4,7 @@ import { resolveColumns } from "../claims/table.ts";
 import { rfc3339Sql } from "../db/index.ts";
 import type { LinkKind } from "./index.ts";
 
-/** All values are SQL. What is left out is null. */
+/** All values are SQL. A value that is left out is null. */
 export interface EntriesSql {
   /** A FROM item with its conditions; $1 is the id that is looked up. It ends with a limit or finds one row. */
   readonly from: string;

@@ -1,13 +1,13 @@
 /**
- * What the database of a service knows about an id: entries of a timeline, for operators. Every look-up reads an index, within a
- * short timeout, so that it works on tables of any size while the service is busy.
+ * Finds what the database of a service knows about an id, as entries of a timeline for operators. Every look-up reads an index,
+ * within a short timeout, so that it works on tables of any size while the service is busy.
  */
 import type { Queryable } from "../db/index.ts";
 
 export { aggregateAt, claimEntrySql, type EntriesSql, entriesSql } from "./entries-sql.ts";
 export { type KernelTables, kernelLookups } from "./lookups.ts";
 
-/** What an id can be. */
+/** The kinds of ids. */
 export const linkKinds = [
   "aggregate",
   "dead-event",
@@ -54,7 +54,7 @@ export interface Blocker {
 /** One thing that happened or is the case. Times are RFC 3339, UTC. */
 export interface Entry {
   readonly kind: string;
-  /** Of the row, in its own table. */
+  /** The id of the row in its own table. */
   readonly id: string;
   readonly at: string | null;
   /** As in the table; of a request, the status of its response. */
@@ -66,7 +66,7 @@ export interface Entry {
   /** A short text. Parts of it come from callers. */
   readonly detail: string | null;
   readonly error: string | null;
-  /** Only while it is to be tried again. */
+  /** Set only while a retry is pending. */
   readonly next_retry_at: string | null;
   readonly blocked_by: Blocker | null;
   /** Set while it is dead: what to redrive or discard. */
@@ -74,7 +74,7 @@ export interface Entry {
   readonly links: Link[];
 }
 
-/** Which texts can be the id of a look-up. */
+/** The form that an id must have for a look-up. */
 export type IdShape = keyof typeof shapes;
 
 const shapes = {

@@ -8,7 +8,7 @@ const scopesMax = 2_000;
 /**
  * The primary key begins with the scope, and an index by key would cost every command an entry more. So the statement goes from one
  * scope to the next by the primary key, and probes the key in each. Scopes of players (`user:<id> …`) are as many as players, and are
- * passed over: a player's command is found by its user.
+ * skipped: a player's command is found by its user.
  */
 const scopesSql = `
 with recursive scopes(scope, n) as (

@@ -82,7 +82,7 @@ const eventLookup: Lookup = {
   sql: eventEntries("outbox_events e where e.event_id = $1::uuid"),
 };
 
-/** An event is written at most this long before and after the time that something else records of it: clocks differ. */
+/** An event's time differs at most this much from the time that another record has for it, because clocks differ. */
 const aroundMs = 5_000;
 const eventsMax = 20;
 
@@ -130,7 +130,7 @@ const requestLookup: Lookup = {
 
 const aggregate = "regexp_replace($1, '@[0-9]+$', '')";
 
-/** What an aggregate emitted at a time ("<aggregate key>@<ms>"), and what of it is not published yet. */
+/** The events that an aggregate emitted at a time ("<aggregate key>@<ms>"), and its unpublished ones. */
 const aggregateLookup: Lookup = {
   by: "aggregate",
   shape: "aggregate",
@@ -190,7 +190,7 @@ const deadEvents = (where: string): string =>
 
 const redrivesMax = 10;
 
-/** Who redrove or discarded the row, and why. */
+/** The redrives and the discard of a row, with who and why. */
 const redrivesLookup = ({ table, by }: { readonly table: string; readonly by: LinkKind }): Lookup => ({
   by,
   shape: by === "dead-event" ? "number" : "uuid",

@@ -3,9 +3,9 @@
  * commits, in one transaction. A pass that fails leaves its rows untouched.
  *
  * The worker with claims stands behind it, for everything that a pass must not decide: it counts attempts, delays retries,
- * dead-letters, and takes over expired leases. It also runs first: passes begin when it has drained the table. So a job that
- * kills its process in a pass is claimed, and its attempt counted, by the process that starts next; it cannot kill without
- * end (docs/adr/0063).
+ * dead-letters, and takes over expired leases. It also runs first: passes begin when it has drained the table. A job that kills
+ * its process in a pass is then claimed, and its attempt counted, by the next process; it cannot kill without end
+ * (docs/adr/0063).
  */
 import { type Claims, type Completion, createClaims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";

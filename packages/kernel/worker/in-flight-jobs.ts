@@ -45,7 +45,7 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
   type Job = Claimed<Row>;
   interface InFlight {
     readonly abort: AbortController;
-    /** By this process' clock. Later, only the fence decides. */
+    /** The end by this process' clock. After it, only the fence decides. */
     leaseEndsAt: number;
     readonly result: Promise<JobResult>;
   }

@@ -79,7 +79,7 @@ export interface WorkerOptions<Row extends object> {
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */
   readonly topic?: string;
-  /** Called after each claim that found fewer rows than it asked for: whatever is due is claimed. */
+  /** Called after each claim that found fewer rows than it asked for: all due rows are claimed. */
   readonly onDrained?: () => void;
   /** Called with errors that no caller awaits: failed steps that will be retried, and dead-lettered jobs. */
   readonly onError?: (error: unknown) => void;

@@ -1,5 +1,5 @@
 export interface RunBatchesOptions {
-  /** What a full batch returns. */
+  /** The result of a full batch. */
   readonly batchMax: number;
   readonly batchesMax?: number;
   readonly stopping?: AbortSignal;

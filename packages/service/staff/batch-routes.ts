@@ -26,7 +26,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       summary: "Start a batch",
       tags,
       description:
-        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. A row is changed at most once. A row that dies after the batch was created is not in it.",
+        "Redrives or discards all dead letters of a table that match the filter, up to the position of the preview. Each row is changed at most once. A row that becomes dead after the batch was created is not included.",
       headers: IdempotencyHeaders,
       body: BatchBody,
       refusals: [problems.notFound],
@@ -60,7 +60,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       operationId: "getDeadLetterBatch",
       summary: "Get a batch",
       tags,
-      description: "Returns how far a batch of dead letters is.",
+      description: "Returns the progress of a batch of dead letters.",
       params: BatchParams,
       refusals: [batchNotFound],
       response: { 200: BatchView },
@@ -80,7 +80,7 @@ export function batchRoutes(deps: StaffRouteDeps): void {
       summary: "Stop a batch",
       tags,
       description:
-        "Stops a batch after its current step. What it has done stays; a batch that has ended stays as it is.",
+        "Stops a batch after its current step. Its changes so far stay. A batch that has ended is not changed.",
       params: BatchParams,
       headers: IdempotencyHeaders,
       body: StopBody,

@@ -52,7 +52,7 @@ export async function selectBatches(db: Queryable, limit: number): Promise<Batch
   return rows;
 }
 
-/** Returns undefined if it does not run any more. Waits for a step that runs. */
+/** Returns undefined if it is no longer running. Waits for a running step. */
 export async function stopBatch(tx: Tx, batchId: string): Promise<BatchRow | undefined> {
   const { rows } = await tx.query<BatchRow>({
     name: "stop dead letter batch",
@@ -75,7 +75,7 @@ export interface LockedBatch {
   readonly reason: string;
 }
 
-/** The oldest batch that runs and that no other process works on. A failed step lets the others go first. */
+/** The oldest running batch that no other process works on. Batches whose last step failed come last. */
 export async function lockRunningBatch(tx: Tx): Promise<LockedBatch | undefined> {
   const { rows } = await tx.query<LockedBatch>({
     name: "lock dead letter batch",

@@ -1,5 +1,5 @@
 /**
- * Carries out batches of dead letters. A step locks the batch, changes the next rows and moves the batch's position, in one
+ * Redrives or discards dead letters in batches. A step locks the batch, changes the next rows and moves the batch's position, in one
  * transaction: if the process dies, nothing of the step has happened, and another process continues. The position only
  * rises, and what died since the batch was created is left out, so a row that dies again is not changed again by the same batch (docs/adr/0116).
  */
@@ -21,7 +21,7 @@ export interface BatchWorkerOptions {
 
 // A step holds its rows locked for some milliseconds.
 const stepRows = 200;
-// Two thousand rows a second at the most: a redrive must not take the workers from new work.
+// At most 2,000 rows a second, so that a redrive does not keep the workers from new work.
 const pauseMs = 100;
 
 export const startBatchWorker = (options: BatchWorkerOptions): Loop =>

@@ -9,7 +9,7 @@ export interface GroupsRequest {
   readonly deadLetters: readonly DeadLetters[];
 }
 
-/** Of each table, the groups cover the oldest rows, up to the bound of the count. */
+/** The groups of a table cover its oldest rows, up to `countMax`. */
 export async function readDeadLetterGroups({ service, reads, deadLetters }: GroupsRequest) {
   const tables = await Promise.all(
     deadLetters.map(async (each) => {

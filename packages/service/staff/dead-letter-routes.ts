@@ -132,8 +132,8 @@ export function deadLetterRoutes(deps: StaffRouteDeps): void {
         tags,
         description:
           verb === "redrive"
-            ? "Makes dead letters ready again, with all their attempts. Of two operators who redrive a row, one does."
-            : "Deletes dead letters, which are then never tried again. A copy is kept.",
+            ? "Makes dead letters ready again, with all their attempts. If two operators redrive a row at once, it is redriven once."
+            : "Deletes dead letters, which are then never retried. A copy is kept.",
         params: TableParams,
         headers: IdempotencyHeaders,
         body: RowsBody,
@@ -158,12 +158,22 @@ async function readDetail(db: Db, table: DeadLetters, id: string) {
   }
   const found = table.isId(id) ? await table.showDiscarded(db, id) : undefined;
   if (!found) throw deadLetterNotFound(`${table.name} has never had a dead letter with the id ${id}`);
-  const { row, redrives, discarded_at: at, discarded_by: by, reason } = found;
+  const {
+    row,
+    redrives,
+    discarded_at: at,
+    discarded_by: by,
+    reason,
+    attempt_count,
+    last_error,
+    copy_removed_at,
+  } = found;
+  const known = { id: found.id, event_type: null, about: null, attempt_count, last_error, since: null, group: null };
   return {
-    ...toDetail({ id: found.id, about: null, since: null, group: null, ...row }),
+    ...toDetail({ ...known, ...row }),
     redrives,
     state: "discarded" as const,
-    discarded: { at, by, reason },
+    discarded: { at, by, reason, copy_removed_at },
   };
 }
 

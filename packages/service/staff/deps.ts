@@ -1,4 +1,4 @@
-/** What the routes for staff need. */
+/** Dependencies of the routes for staff. */
 import { type Authenticate, type HttpApp, problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
@@ -6,7 +6,7 @@ import type { DeadLetters } from "@todoke/kernel/dead-letters";
 export interface StaffRouteDeps {
   readonly app: HttpApp;
   readonly authenticate: Authenticate;
-  /** Before every path. */
+  /** The beginning of every path. */
   readonly prefix: string;
   /** Leaves the routes out of the API document. */
   readonly hide: boolean;

@@ -1,4 +1,4 @@
-/** The filter of dead letters, as requests spell it. */
+/** Converts the filter of a request to that of the kernel. */
 import type { DeadLetterFilter } from "@todoke/kernel/dead-letters";
 import type { Filter } from "./views.ts";
 

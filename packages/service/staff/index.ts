@@ -10,9 +10,11 @@ import { type overviewReader, overviewRoute } from "./overview.ts";
 export { readStaffActs } from "./audit-log.ts";
 export { batchesTable, finishedBatches } from "./batch-store.ts";
 export { startBatchWorker } from "./batch-worker.ts";
+export { type ChangesSource, changesReader, changesRoute, idsMax, type ReadChanges, type Topics } from "./changes.ts";
 export { readDeadLetterGroups } from "./dead-letter-groups.ts";
 export type { StaffRouteDeps } from "./deps.ts";
 export { type Need, type OverviewSource, overviewReader } from "./overview.ts";
+export { revokeApiKey } from "./revoke-api-key.ts";
 export { oldSamples } from "./sample-store.ts";
 export { startSampler } from "./sampler.ts";
 

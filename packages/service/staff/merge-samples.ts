@@ -1,4 +1,4 @@
-/** The minutes of a service over all its processes. A minute without a sample is missing: a gap is not zero. */
+/** Merges the samples of a service's processes by minute. A minute without a sample is left out: a gap is not zero. */
 import type { StoredSample } from "./sample-store.ts";
 
 export interface Minute {
@@ -13,15 +13,16 @@ export interface Minute {
 }
 
 export function mergeSamples(samples: readonly StoredSample[]): Minute[] {
-  return [...Map.groupBy(samples, ({ minute }) => minute)].map(([minute, its]) => mergeMinute(minute, its));
+  return [...Map.groupBy(samples, ({ minute }) => minute)].map(([minute, ofMinute]) => mergeMinute(minute, ofMinute));
 }
 
 function mergeMinute(minute: string, stored: readonly StoredSample[]): Minute {
   const samples = stored.map(({ sample }) => sample);
-  const sum = (of: (sample: (typeof samples)[number]) => number) => samples.reduce((all, each) => all + of(each), 0);
+  const sum = (read: (sample: (typeof samples)[number]) => number) =>
+    samples.reduce((total, each) => total + read(each), 0);
   // Every process with gauges reads the same database, at a slightly different time.
-  const largest = (of: (sample: (typeof samples)[number]) => number | null): number | null => {
-    const known = samples.flatMap((sample) => of(sample) ?? []);
+  const largest = (read: (sample: (typeof samples)[number]) => number | null): number | null => {
+    const known = samples.flatMap((sample) => read(sample) ?? []);
     return known.length > 0 ? Math.max(...known) : null;
   };
   const boundaries = samples.find((sample) => sample.boundaries.length > 0)?.boundaries ?? [];

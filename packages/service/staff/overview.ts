@@ -1,9 +1,10 @@
 /**
- * How a service is: its minutes of the last hour, its engines, and what needs a person, each with its cure. It is read at most
- * once in some seconds, however many people look at it, and never counts a live table beyond a bound.
+ * The state of a service: its samples of the last hour, its engines, and the problems that need an operator, each with its cure.
+ * It is read once in `keptMs` at most, however many operators look at it, and never counts a live table beyond a bound.
  */
 import { named, oneOf, orNull } from "@todoke/contracts/api";
 import { guarded } from "@todoke/http";
+import { type AuditFinding, perRuleMax, readLastAudit } from "@todoke/kernel/audit";
 import { type Delays, delayCountMax } from "@todoke/kernel/claims";
 import type { Db, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
@@ -11,6 +12,7 @@ import { type Static, Type } from "typebox";
 import type { Health } from "../health.ts";
 import { type StaffRouteDeps, viewers } from "./deps.ts";
 import { mergeSamples } from "./merge-samples.ts";
+import { recentlyRead } from "./recently-read.ts";
 import { selectSamples } from "./sample-store.ts";
 
 const orNullNumber = orNull(Type.Number());
@@ -37,7 +39,7 @@ export const ServiceOverview = named("ServiceOverview", {
 
 export const Need = named("Need", {
   service: Type.String(),
-  kind: oneOf(["unready", "dead", "parked", "in-doubt", "late", "failing"]),
+  kind: oneOf(["unready", "dead", "parked", "in-doubt", "audit", "late", "failing"]),
   table: orNull(Type.String()),
   count: Type.Integer(),
   capped: Type.Boolean({ description: "True if there may be more." }),
@@ -54,29 +56,17 @@ export interface OverviewSource {
   readonly reads: Db;
   readonly deadLetters: readonly DeadLetters[];
   readonly health: Pick<Health, "report">;
-  /** What users wait for. */
+  /** Rows that users wait for. */
   readonly delays: (db: Queryable) => Promise<readonly Delays[]>;
-  /** What else needs a person. */
+  /** Other problems that need an operator. */
   readonly needs?: ((db: Queryable) => Promise<readonly Need[]>) | undefined;
 }
 
-// A person does not see that it is this old.
+// Too short for an operator to notice.
 const keptMs = 2_000;
 
-/** Concurrent and quickly repeated calls share one read. */
-export function overviewReader(source: OverviewSource): () => Promise<View> {
-  let last: { readonly view: Promise<View>; readonly until: number } | undefined;
-  return () => {
-    const now = performance.now();
-    if (last && last.until > now) return last.view;
-    const view = readOverview(source);
-    last = { view, until: now + keptMs };
-    view.catch(() => {
-      last = undefined;
-    });
-    return view;
-  };
-}
+export const overviewReader = (source: OverviewSource): (() => Promise<View>) =>
+  recentlyRead(keptMs, () => readOverview(source));
 
 export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDeps, read: () => Promise<View>): void {
   app.get(
@@ -87,7 +77,7 @@ export function overviewRoute({ app, prefix, authenticate, hide }: StaffRouteDep
       operationId: "getServiceOverview",
       summary: "Get an overview of the service",
       tags: ["Operations"],
-      description: "Returns the minutes of the last hour, the engines, and what needs a person.",
+      description: "Returns the samples of the last hour, the engines, and the problems that need an operator.",
       response: { 200: View },
     }),
     read,
@@ -101,7 +91,7 @@ async function readOverview(source: OverviewSource): Promise<View> {
   const lastMinute = samples.at(-1)?.minute;
   const engines = report.checks.filter(({ name }) => name !== "event-loop").map(({ name, ok }) => ({ name, ok }));
   const ready = report.status === "ready" || report.status === "degraded";
-  const unwell = engines.filter(({ ok }) => !ok).map(({ name }) => name);
+  const unreachable = engines.filter(({ ok }) => !ok).map(({ name }) => name);
   return {
     overview: {
       service,
@@ -110,17 +100,17 @@ async function readOverview(source: OverviewSource): Promise<View> {
       processes: stored.filter(({ minute }) => minute === lastMinute).length,
       samples,
     },
-    needs: [...(ready && unwell.length === 0 ? [] : [unreadyNeed(service, unwell)]), ...needs],
+    needs: [...(ready && unreachable.length === 0 ? [] : [unreadyNeed(service, unreachable)]), ...needs],
   };
 }
 
-const unreadyNeed = (service: string, unwell: readonly string[]): Need => ({
+const unreadyNeed = (service: string, unreachable: readonly string[]): Need => ({
   service,
   kind: "unready",
   table: null,
   count: 1,
   capped: false,
-  detail: unwell.length > 0 ? `${unwell.join(" and ")} cannot be reached` : "a process is not ready",
+  detail: unreachable.length > 0 ? `${unreachable.join(" and ")} cannot be reached` : "a process is not ready",
   cure: { text: `Check that it runs and can be reached, and read the log of ${service}.`, href: null },
 });
 
@@ -131,7 +121,37 @@ async function readNeeds({ service, reads, deadLetters, delays, needs }: Overvie
     if (count > 0) found.push(deadNeed(service, table.name, count));
   }
   for (const each of await delays(reads)) found.push(...delayNeeds(service, each));
-  return [...found, ...((await needs?.(reads)) ?? [])];
+  return [...found, ...((await needs?.(reads)) ?? []), ...(await readViolations(reads, service))];
+}
+
+/** What the last audit found, a line for each broken rule. */
+async function readViolations(reads: Db, service: string): Promise<Need[]> {
+  const { findings = [], finished_at } = (await readLastAudit(reads, service)) ?? {};
+  return [...Map.groupBy(findings, ({ rule }) => rule)].map(([rule, broken]) =>
+    violationNeed(service, { rule, broken, finishedAt: finished_at ?? "" }),
+  );
+}
+
+interface Violation {
+  readonly rule: string;
+  readonly broken: readonly AuditFinding[];
+  readonly finishedAt: string;
+}
+
+function violationNeed(service: string, { rule, broken, finishedAt }: Violation): Need {
+  const { about = "", detail = "" } = broken[0] ?? {};
+  return {
+    service,
+    kind: "audit",
+    table: null,
+    count: broken.length,
+    capped: broken.length >= perRuleMax,
+    detail: `broken at ${finishedAt}: ${rule}. For example ${about}: ${detail}`,
+    cure: {
+      text: `See what happened to it and repair the cause. Then run todoke audit ${service}: it lists all violations.`,
+      href: `/console/why?id=${encodeURIComponent(about)}`,
+    },
+  };
 }
 
 const isCapped = (count: number) => count >= delayCountMax;

@@ -20,14 +20,14 @@ export interface ChangeDeadLettersRequest {
 
 type Change = "redrive" | "discard";
 
-/** The record has the ids that were changed; without any there is none. */
+/** The record lists the ids that were changed. If none was changed, there is no record. */
 export const changeDeadLetters =
   (change: Change, act: string) =>
   ({ db, onChanged }: ChangeDeadLettersDeps) =>
   ({ key, actor, table, ids, reason }: ChangeDeadLettersRequest): Promise<CommandResponse> =>
     once(db, key, async (tx) => {
-      const known = ids.filter((id) => table.isId(id));
-      const applied = await table[change](tx, known, { by: actor.name, reason });
+      const validIds = ids.filter((id) => table.isId(id));
+      const applied = await table[change](tx, validIds, { by: actor.name, reason });
       const [first = "", ...more] = applied;
       const target = `${table.name}/${more.length === 0 ? first : "*"}`;
       if (applied.length > 0) await recordStaffAct(tx, { actor, act, target, reason, details: { ids: applied } });

@@ -1,8 +1,8 @@
-/** The table `console_samples`: what each process did in each minute. */
+/** The table `console_samples`: the figures of each process for each minute. */
 import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
-/** One process in one minute. Null: this process does not know. */
+/** One process in one minute. Null: this process cannot tell. */
 export interface Sample {
   readonly requests: number;
   /** Responses with 5xx. */

@@ -1,4 +1,4 @@
-/** Writes once a minute what this process did in it, from its own metrics. */
+/** Stores the figures of this process once a minute, from its own metrics. */
 import { hostname } from "node:os";
 import { DataPointType, type Histogram, type MetricData } from "@opentelemetry/sdk-metrics";
 import type { Db } from "@todoke/kernel/db";
@@ -31,7 +31,7 @@ export function startSampler({ onError, ...options }: SamplerOptions): Loop {
   );
 }
 
-/** Each call writes what happened since the one before; the first has nothing to compare with. */
+/** Each call stores the difference to the previous call; the first stores nothing. */
 export function createSampler({ service, db, deadLetters, hasGauges, collect }: Omit<SamplerOptions, "onError">) {
   let before: Requests | undefined;
   return async (): Promise<void> => {
@@ -51,7 +51,7 @@ async function countDead(db: Db, deadLetters: readonly DeadLetters[]): Promise<n
   return dead;
 }
 
-/** Since the process began. */
+/** Totals since the process started. */
 interface Requests {
   readonly requests: number;
   readonly errors: number;

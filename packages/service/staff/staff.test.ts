@@ -4,28 +4,30 @@ import { readDelays } from "@todoke/kernel/claims";
 import { type Db, type Queryable, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { outboxClaims, outboxDeadLetters } from "@todoke/kernel/outbox";
+import { deleteFinished, retentionPolicies } from "@todoke/kernel/retention";
 import { fixedId, longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { runStep } from "./batch-worker.ts";
 import type { StaffRouteDeps } from "./deps.ts";
-import { overviewReader, staffRoutes } from "./index.ts";
+import { changesReader, overviewReader, staffRoutes } from "./index.ts";
 import { mergeSamples, quantileMs } from "./merge-samples.ts";
 import { insertSample } from "./sample-store.ts";
 
 const table = "outbox_events";
 const deadLetters = [outboxDeadLetters];
 
-async function setup() {
+async function setup(readPool: Parameters<Awaited<ReturnType<typeof testDatabase>>["open"]>[0] = longTimeouts) {
   const t = await testDatabase({ sets: [kernelMigrations, httpMigrations], pools: longTimeouts });
   const app = await buildHttpApp({ title: "things", version: "0", log: { level: "silent" } });
   const changed: string[] = [];
+  const reads = t.open(readPool);
   const deps = {
     app,
     prefix: "/v1/admin",
     hide: false,
     service: "things",
     db: t.db,
-    reads: t.db,
+    reads,
     deadLetters,
     onChanged: (name) => void changed.push(name),
     wakeBatches: () => {},
@@ -38,7 +40,7 @@ async function setup() {
     report: async () => ({ status: "ready" as const, checks: [{ name: "database", ok: true, ms: 1 }] }),
   };
   const delays = async (db: Queryable) => [await readDelays(db, outboxClaims.table)];
-  staffRoutes(deps, overviewReader({ service: "things", reads: t.db, deadLetters, health, delays }));
+  staffRoutes(deps, overviewReader({ service: "things", reads, deadLetters, health, delays }));
   const call = async (
     as: string,
     method: "GET" | "POST",
@@ -52,7 +54,8 @@ async function setup() {
       headers: { authorization: as, "idempotency-key": key },
       ...(payload && { payload }),
     });
-    return { status: response.statusCode, replayed: response.headers["idempotency-replayed"], ...response.json() };
+    const { "retry-after": retryAfter, "idempotency-replayed": replayed } = response.headers;
+    return { status: response.statusCode, replayed, retryAfter, ...response.json() };
   };
   const count = async (sql: string) => Number((await t.db.query(`select count(*) from ${sql}`)).rows[0].count);
   return {
@@ -119,7 +122,19 @@ test("a row is shown with its payload and redrives, while it is dead, redriven a
   await t.call(olive, "POST", `/dead-letters/${table}:redrive`, { ids: [idOf(1)], reason });
   expect(await show(1)).toMatchObject({ state: "not dead", redrives: [{ redriven_by: "user:olive", reason }] });
   await t.call(olive, "POST", `/dead-letters/${table}:discard`, { ids: [idOf(2)], reason });
-  expect(await show(2)).toMatchObject({ state: "discarded", discarded: { by: "user:olive", reason } });
+  expect(await show(2)).toMatchObject({
+    state: "discarded",
+    payload: { user_id: "u2" },
+    discarded: { by: "user:olive", reason, copy_removed_at: null },
+  });
+  await deleteFinished(t.db, retentionPolicies.discardedCopies(0));
+  expect(await show(2)).toMatchObject({
+    state: "discarded",
+    event_type: "A",
+    attempt_count: 10,
+    payload: null,
+    discarded: { by: "user:olive", reason, copy_removed_at: expect.any(String) },
+  });
   expect(await show(3)).toMatchObject({ status: 404, code: "dead-letter-not-found" });
   expect(await t.call(vera, "GET", "/dead-letters/nothing")).toMatchObject({ status: 404, code: "not-found" });
 });
@@ -309,6 +324,11 @@ test("the overview has the minutes of all processes, the engines, and what needs
   await insertSample(t.db, "b", { ...sample, requests: 1, counts: [1, 0, 0], errors: 1 });
   await insertSample(t.db, "b", { ...sample, requests: 9, counts: [9, 0, 0] }); // The same minute again.
   await insertFailed(t.db, 2);
+  const broken = (about: string) => ({ rule: "things balance", about, detail: "3 and 4" });
+  await t.db.query(
+    `insert into audits (name, started_at, finished_at, violations, findings) values ('things', now(), now(), 2, $1)`,
+    [JSON.stringify([broken("thing 1"), broken("thing 2")])],
+  );
   const { overview, needs } = await t.call(vera, "GET", "/overview");
   expect(overview).toMatchObject({
     service: "things",
@@ -325,6 +345,14 @@ test("the overview has the minutes of all processes, the engines, and what needs
       capped: false,
       cure: { href: "/console/dead?service=things&table=outbox_events" },
     },
+    {
+      kind: "audit",
+      table: null,
+      count: 2,
+      capped: false,
+      detail: expect.stringMatching(/^broken at \d{4}-.*Z: things balance\. For example thing 1: 3 and 4$/),
+      cure: { text: expect.stringContaining("todoke audit things"), href: "/console/why?id=thing%201" },
+    },
   ]);
   expect(await t.call("player USER", "GET", "/overview")).toMatchObject({ status: 403 });
 });
@@ -335,4 +363,57 @@ test("a minute without a sample is missing, and quantiles lie within their bucke
   expect(quantileMs([0.1, 1], [10, 0, 0], 0.5)).toBe(50);
   expect(quantileMs([0.1, 1], [0, 10, 0], 0.5)).toBe(550);
   expect(quantileMs([0.1, 1], [0, 0, 10], 0.99)).toBe(1_000);
+});
+
+test("a read that takes too long is a 503 with Retry-After, and not a bug of ours", async () => {
+  await using t = await setup({ statementTimeoutMs: 50 });
+  await transaction(t.db, async (tx) => {
+    await tx.query("lock table api_keys in access exclusive mode");
+    expect(await t.call("ada ADMIN", "GET", "/keys")).toMatchObject({
+      status: 503,
+      retryAfter: "1",
+      detail: "the database took too long; retry, or ask for less",
+    });
+  });
+});
+
+test("the digest of a topic differs once something has changed that its pages show", async () => {
+  await using t = await setup();
+  const entries: string[] = [];
+  const read = () =>
+    changesReader({
+      service: "things",
+      reads: t.db,
+      deadLetters,
+      health: { report: async () => ({ status: "ready" as const, checks: [] }) },
+      find: async ({ id }) => ({ entries: [], failed: entries.filter((each) => each === id) }),
+    })(["u1", "u2"]);
+  let before = await read();
+  const changed = async () => {
+    const after = await read();
+    const topics = Object.keys(after).filter((topic) => after[topic] !== before[topic]);
+    before = after;
+    return topics.sort();
+  };
+  expect(await changed()).toEqual([]);
+  await insertFailed(t.db, 3);
+  expect(await changed()).toEqual(["dead-letters"]);
+  await t.call(olive, "POST", `/dead-letters/${table}:redrive`, { ids: [idOf(1)], reason });
+  expect(await changed()).toEqual(["audit-log", "dead-letters"]);
+  await t.call(olive, "POST", "/dead-letter-batches", { act: "redrive", table, all: true, through: "3", reason });
+  expect(await changed()).toEqual(["audit-log", "batches", "dead-letters"]);
+  await runStep({ db: t.db, deadLetters, onChanged: () => {}, rows: 1 });
+  expect(await changed()).toEqual(["batches", "dead-letters"]);
+  await insertSample(t.db, "a", {
+    requests: 0,
+    errors: 0,
+    boundaries: [],
+    counts: [],
+    backlog: null,
+    oldest_age_s: null,
+    dead: null,
+  });
+  expect(await changed()).toEqual(["overview"]);
+  entries.push("u2");
+  expect(await changed()).toEqual(["id:u2"]);
 });

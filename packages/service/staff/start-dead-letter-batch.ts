@@ -1,4 +1,4 @@
-/** Starts a batch that redrives or discards all dead letters that match a filter. A worker carries it out (batch-worker.ts). */
+/** Starts a batch that redrives or discards all dead letters that match a filter. A worker runs it (batch-worker.ts). */
 import { randomUUIDv7 } from "node:crypto";
 import { problems, recordStaffAct, type StaffActor } from "@todoke/http";
 import { afterCommit, type Db } from "@todoke/kernel/db";
@@ -26,7 +26,7 @@ export interface StartBatchRequest {
   readonly reason: string;
 }
 
-/** Counting more would cost more than the number tells. */
+/** A larger exact count is not worth its cost. */
 export const countMax = 10_000;
 
 export const startDeadLetterBatch =

@@ -52,8 +52,8 @@ export const RowsBody = named("DeadLetterActRequest", {
   reason: Reason,
 });
 export const RowsResult = named("DeadLetterActResult", {
-  applied: Type.Array(RowId, { description: "Those that were dead." }),
-  unchanged: Type.Array(RowId, { description: "Those that were not dead, or not any more." }),
+  applied: Type.Array(RowId, { description: "The dead letters that were changed." }),
+  unchanged: Type.Array(RowId, { description: "Those that were not dead, or no longer." }),
 });
 
 export const TableParams = Type.Object({ table: TableName });
@@ -95,13 +95,24 @@ export const DeadLetterDetail = named("DeadLetterDetail", {
     }),
     { description: "The last 20 redrives, newest first." },
   ),
-  discarded: Type.Optional(named("StaffDiscard", { at: time, by: Type.String(), reason: Type.String() })),
+  discarded: Type.Optional(
+    named("StaffDiscard", {
+      at: time,
+      by: Type.String(),
+      reason: Type.String(),
+      copy_removed_at: orNull(
+        Type.String({ format: "date-time", description: "When the copy of the row was removed by age." }),
+      ),
+    }),
+  ),
 });
 
 export const PreviewView = named("DeadLetterPreview", {
   count: Type.Integer({ description: "The dead letters that match now." }),
   capped: Type.Boolean({ description: "True if there are more." }),
-  through: orNull(Type.String({ description: "Send it with the batch: what dies later is not in it." })),
+  through: orNull(
+    Type.String({ description: "Send it with the batch: rows that become dead later are not included." }),
+  ),
 });
 
 const GroupView = named("DeadLetterGroup", {
@@ -151,7 +162,7 @@ export const BatchView = named("DeadLetterBatch", {
   examined: Type.Integer({ description: "The rows so far." }),
   applied: Type.Integer({ description: "Of them, those that were still dead." }),
   finished_at: orNull(time),
-  error: orNull(Type.String({ description: "Why the last step failed; it is tried again." })),
+  error: orNull(Type.String({ description: "Why the last step failed; the step is retried." })),
 });
 export type BatchView = Static<typeof BatchView>;
 export const BatchesView = named("DeadLetterBatches", { batches: Type.Array(BatchView) });
@@ -166,7 +177,7 @@ export const StaffActView = named("StaffAct", {
   actor: Type.String({ examples: ["user:<id>"] }),
   role: orNull(oneOf(["VIEWER", "OPERATOR", "ADMIN"])),
   act: Type.String({ description: "The operation.", examples: ["redriveDeadLetters"] }),
-  target: Type.String({ description: "What it was done to." }),
+  target: Type.String({ description: "The target of the operation." }),
   reason: orNull(Type.String()),
   details: Type.Record(Type.String(), Type.Unknown()),
   undoes: orNull(Type.String()),

@@ -1,14 +1,14 @@
 /** Asks every service about an id, follows the ids that they name, and puts the entries into one timeline. */
 import { type Entry, type FoundEntries, hasShape, type Link, type LinkKind, linkKinds } from "@todoke/kernel/why";
 import type { Explanation, Part, TimelineEntry } from "./explanation.ts";
+import { kindOrder } from "./kind-order.ts";
 import { linksMax } from "./part-route.ts";
 import { decide } from "./verdict.ts";
-import { wayOf } from "./way.ts";
 
 /** A service, however it is reached. */
 export interface WhySource {
   readonly service: string;
-  /** Finds what the service knows of the id, or of the links. Rejects if it does not answer. */
+  /** Finds what the service knows about the id, or about the links. Rejects if it does not answer. */
   find(question: { readonly id: string } | { readonly links: readonly Link[] }): Promise<FoundEntries>;
 }
 
@@ -30,7 +30,7 @@ const followed: readonly LinkKind[] = [
   "ticket",
   "transaction",
 ];
-/** The entries of a user are found by the user. Only what became of their events is not among them. */
+/** A look-up by user finds all entries of the user but the processing of their events. */
 const followedFromUser: readonly LinkKind[] = ["dead-event", "event"];
 
 export async function explainId(
@@ -95,7 +95,7 @@ function withService(service: string, { blocked_by, dead_letter, ...entry }: Ent
 
 const toName = ({ kind, id }: { readonly kind: string; readonly id: string }) => `${kind} ${id.toLowerCase()}`;
 
-/** A row is found by several ids. */
+/** Several ids can find the same row. */
 function distinct(entries: readonly TimelineEntry[]): TimelineEntry[] {
   const name = ({ service, kind, id, at, state }: TimelineEntry) => [service, kind, id, at, state].join("\n");
   return [...new Map(entries.map((entry) => [name(entry), entry])).values()];
@@ -105,10 +105,13 @@ const linksOf = (entries: readonly TimelineEntry[]): Link[] => [
   ...new Map(entries.flatMap(({ links }) => links).map((link) => [toName(link), link])).values(),
 ];
 
-/** Found whole by whatever names them. */
+/** A look-up by any id of these finds all their entries. */
 const complete: readonly string[] = ["hold", "order", "reservation", "ticket", "transaction"];
 
-/** Those of the newest entries first: an operator asks about what happened last. Their ids have no spaces, which separate them. */
+/**
+ * Links of the newest entries come first, because an operator asks about what happened last. An id with a space is left out:
+ * spaces separate ids in the request.
+ */
 function nextLinks(
   entries: readonly TimelineEntry[],
   { asked, kinds }: { readonly asked: ReadonlySet<string>; readonly kinds: readonly LinkKind[] },
@@ -126,11 +129,11 @@ function byTime(a: TimelineEntry, b: TimelineEntry): number {
     if (b.at === null) return -1;
     return a.at < b.at ? -1 : 1;
   }
-  return wayOf.indexOf(a.kind) - wayOf.indexOf(b.kind);
+  return kindOrder.indexOf(a.kind) - kindOrder.indexOf(b.kind);
 }
 
-/** The kinds whose entries have the id of what they are about. */
-const things: Readonly<Record<string, LinkKind>> = {
+/** By kind of entry: the kind of id that its `id` is. */
+const idKinds: Readonly<Record<string, LinkKind>> = {
   event: "event",
   hold: "hold",
   match: "match",
@@ -146,9 +149,9 @@ const things: Readonly<Record<string, LinkKind>> = {
 
 function toFound(id: string, direct: readonly TimelineEntry[]): Explanation["found"] {
   const own = direct.flatMap(({ service, kind, id: entryId }) => {
-    const thing = things[kind];
+    const idKind = idKinds[kind];
     const isIt = entryId.toLowerCase() === id.toLowerCase() || kind === "order" || hasShape("email", id);
-    return thing !== undefined && isIt ? [{ kind: thing, id: entryId, service }] : [];
+    return idKind !== undefined && isIt ? [{ kind: idKind, id: entryId, service }] : [];
   });
   return [...new Map(own.map((each) => [toName(each), each])).values()];
 }

@@ -16,8 +16,8 @@ interface Target extends DeadLetterName {
 }
 
 /**
- * `dead` needs an operator; `blocked` waits behind something else; `retrying` failed and is tried again by itself; `removed` was
- * discarded or deleted by somebody; of `expired` only traces are left; `incomplete`: nothing was found, but a part did not answer.
+ * `dead` needs an operator; `blocked` waits behind something else; `retrying` failed and is retried automatically; `removed` was
+ * discarded or deleted; `expired`: only traces are left; `incomplete`: nothing was found, but a service did not answer.
  */
 export const outcomes = [
   "done",
@@ -57,11 +57,11 @@ export interface Part {
 
 export interface Explanation extends Verdict {
   readonly id: string;
-  /** What the id itself is. */
+  /** What the id identifies. */
   readonly found: readonly (Link & { readonly service: string })[];
   /** Oldest first; those without a time are last. */
   readonly entries: readonly TimelineEntry[];
-  /** There is more than is shown. */
+  /** True if there are more entries than these. */
   readonly truncated: boolean;
   /** Related ids that were not followed. */
   readonly links: readonly Link[];

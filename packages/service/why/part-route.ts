@@ -19,7 +19,7 @@ export function whyPartRoute(app: HttpApp, { authenticate, find }: WhyPartRouteO
       { staff: "VIEWER" },
       {
         operationId: "explainIdHere",
-        summary: "Explain an id, of one service",
+        summary: "Explain an ID in one service",
         tags: ["Operations"],
         description:
           "Returns what the database of this service knows about an id. The gateway explains it over all services.",

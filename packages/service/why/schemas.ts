@@ -22,12 +22,12 @@ const blockerFields = {
   kind: Type.String({ examples: ["event"] }),
   id: Type.String(),
   state: Type.String({ examples: ["FAILED"] }),
-  since: nullable("Since when it is in this state, as far as the row tells."),
+  since: nullable("When it entered this state, if the row has the time."),
   error: nullable("Its last error."),
 };
 
 const entryFields = {
-  kind: Type.String({ description: "What the entry is.", examples: ["notification"] }),
+  kind: Type.String({ description: "The kind of entry.", examples: ["notification"] }),
   id: Type.String({ description: "The id of the row, in its own table." }),
   at: nullable("When it happened. Without a time, it is the case now."),
   state: nullable("As in the table; of a request, the status of its response."),
@@ -36,7 +36,7 @@ const entryFields = {
   trace_id: nullable("The trace that it belongs to."),
   detail: nullable("A short text. Parts of it come from callers."),
   error: nullable("The error of the last attempt."),
-  next_retry_at: nullable("When it is tried again; null if it is not."),
+  next_retry_at: nullable("When it is retried; null if it is not."),
   links: Type.Array(LinkView, { description: "Ids that the entry names." }),
 };
 
@@ -56,8 +56,8 @@ export const WhyPartView = named("WhyPart", {
 
 export const WhyView = named("Why", {
   id: Type.String(),
-  outcome: oneOf(outcomes, { description: "`dead` needs an operator; `retrying` is tried again by itself." }),
-  sentence: Type.String({ description: "What happened, or what is in the way." }),
+  outcome: oneOf(outcomes, { description: "`dead` needs an operator; `retrying` is retried automatically." }),
+  sentence: Type.String({ description: "What happened, or what blocks it." }),
   cure: Type.Union([
     named("WhyCure", {
       text: Type.String(),
@@ -67,7 +67,7 @@ export const WhyView = named("Why", {
     Type.Null(),
   ]),
   found: Type.Array(named("WhyFound", { kind: oneOf(linkKinds), id: Type.String(), service: Type.String() }), {
-    description: "What the id itself is.",
+    description: "What the ID identifies.",
   }),
   entries: Type.Array(
     named("WhyEntry", {
@@ -85,7 +85,7 @@ export const WhyView = named("Why", {
     }),
     { description: "Oldest first; those without a time are last." },
   ),
-  truncated: Type.Boolean({ description: "There is more than is shown." }),
+  truncated: Type.Boolean({ description: "True if there are more entries than these." }),
   links: Type.Array(LinkView, { description: "Related ids that were not followed." }),
   parts: Type.Array(
     named("WhySource", {
@@ -96,7 +96,7 @@ export const WhyView = named("Why", {
   ),
 });
 
-/** A bound that every id fits into: an e-mail address has 320 characters at the most. */
+/** The longest id is an e-mail address, of at most 320 characters. */
 export const WhyParams = Type.Object({
   id: Type.String({
     minLength: 1,

@@ -18,7 +18,7 @@ export function nameOf({ kind, id, service, state }: TimelineEntry): string {
   return `The ${nouns[kind] ?? kind} ${id}${of}`;
 }
 
-const short = (time: string) => `${time.slice(0, 19)}Z`;
+export const short = (time: string) => `${time.slice(0, 19)}Z`;
 
 export const since = (time: string | null): string => (time === null ? "" : ` since ${short(time)}`);
 

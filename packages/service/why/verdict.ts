@@ -1,15 +1,15 @@
 /**
- * Decides from the timeline of an id what is to be said of it: one sentence, and the cure if there is one. A problem comes before
- * what went well, and of several problems the one that an operator must act on comes first.
+ * Summarises the timeline of an id: one sentence, and the cure if there is one. Problems come before successes, and problems
+ * that an operator must act on come first.
  */
 import { consumers } from "@todoke/contracts";
 import type { Cure, Part, TimelineEntry, Verdict } from "./explanation.ts";
-import { describeAge, nameOf, on, since } from "./texts.ts";
-import { wayOf } from "./way.ts";
+import { kindOrder } from "./kind-order.ts";
+import { describeAge, nameOf, on, short, since } from "./texts.ts";
 
 export interface Facts {
   readonly id: string;
-  /** What was found by the id itself. */
+  /** Found by the id itself. */
   readonly direct: readonly TimelineEntry[];
   /** All, oldest first. */
   readonly entries: readonly TimelineEntry[];
@@ -18,7 +18,7 @@ export interface Facts {
 
 type Rule = (facts: Facts) => Verdict | undefined;
 
-/** The first that applies decides. */
+/** The first rule that applies decides. */
 const rules: readonly Rule[] = [
   isBlockedByDead,
   isDead,
@@ -58,16 +58,16 @@ function redrive(target: NonNullable<TimelineEntry["dead_letter"]>, more = ""): 
   };
 }
 
-/** A redrive that was answered since is the newer fact, so only states that are true now count. */
+/** Only current states count: a redrive may have resolved an earlier one. */
 function isBlockedByDead({ entries }: Facts): Verdict | undefined {
   const entry = entries.findLast(({ blocked_by }) => blocked_by?.dead_letter);
   const blocker = entry?.blocked_by;
   if (!entry || !blocker?.dead_letter) return undefined;
-  const why = blocker.error === null ? "" : `: ${oneLine(blocker.error)}`;
+  const reason = blocker.error === null ? "" : `: ${oneLine(blocker.error)}`;
   return verdict(
     "blocked",
-    `${nameOf(entry)} waits behind the ${blocker.kind} ${blocker.id} of the same aggregate, which is ${blocker.state}${since(blocker.since)}${why}; redrive or discard that one.`,
-    redrive(blocker.dead_letter, "; the others follow by themselves"),
+    `${nameOf(entry)} waits behind the ${blocker.kind} ${blocker.id} of the same aggregate, which is ${blocker.state}${since(blocker.since)}${reason}; redrive or discard that one.`,
+    redrive(blocker.dead_letter, "; the others follow automatically"),
   );
 }
 
@@ -85,15 +85,15 @@ function isDead({ entries }: Facts): Verdict | undefined {
   );
 }
 
-/** An order of which nobody knows whether the broker has it. */
+/** It is unknown whether the broker has the order. */
 function isUnresolved({ entries }: Facts): Verdict | undefined {
   const order = entries.find(({ kind, state }) => kind === "order" && state === "unknown");
   if (!order) return undefined;
   const step = entries.findLast(({ kind, id, state }) => kind === "step" && id === order.id && state === "unknown");
-  const why = order.error === null ? "" : `: ${oneLine(order.error)}`;
+  const reason = order.error === null ? "" : `: ${oneLine(order.error)}`;
   return verdict(
     order.next_retry_at === null ? "dead" : "retrying",
-    `${nameOf(order)} is unresolved${since(step?.at ?? null)}${why}; the broker is asked about it${order.next_retry_at === null ? "" : ` again at ${short(order.next_retry_at)}`}.`,
+    `${nameOf(order)} is unresolved${since(step?.at ?? null)}${reason}; the broker is asked about it${order.next_retry_at === null ? "" : ` again at ${short(order.next_retry_at)}`}.`,
     advice(
       "Nothing is sent again before the broker answers. If it never will, look there and resolve the order by hand.",
       "todoke orders resolve <row id> --as taken|not-taken --reason <text>",
@@ -140,7 +140,7 @@ function isRetrying({ entries }: Facts): Verdict | undefined {
   if (entry.kind === "attempt" && entries.some(isProcessed)) return undefined;
   const again =
     entry.next_retry_at === null
-      ? "it is tried again by itself"
+      ? "it is retried automatically"
       : `the next attempt is at ${short(entry.next_retry_at)}`;
   return verdict(
     "retrying",
@@ -164,10 +164,10 @@ function isBlocked({ entries }: Facts): Verdict | undefined {
   const entry = entries.findLast(({ blocked_by }) => blocked_by !== null);
   const blocker = entry?.blocked_by;
   if (!entry || !blocker) return undefined;
-  const why = blocker.error === null ? "" : `: ${oneLine(blocker.error)}`;
+  const reason = blocker.error === null ? "" : `: ${oneLine(blocker.error)}`;
   return verdict(
     blocker.error === null ? "waiting" : "retrying",
-    `${nameOf(entry)} waits behind the ${blocker.kind} ${blocker.id} of the same aggregate, which is ${blocker.state}${why}.`,
+    `${nameOf(entry)} waits behind the ${blocker.kind} ${blocker.id} of the same aggregate, which is ${blocker.state}${reason}.`,
   );
 }
 
@@ -190,7 +190,7 @@ function isWaiting({ entries }: Facts): Verdict | undefined {
   return verdict("waiting", `${nameOf(entry)} is ${entry.state}${since(entry.at)}${worker}${due}.`);
 }
 
-/** Published, and a consumer that gets its subject has not taken it. */
+/** Published, but a consumer of its subject has not processed it. */
 function isMissing({ entries, parts }: Facts): Verdict | undefined {
   const published = entries.findLast(({ kind }) => kind === "published");
   const subject = published?.detail?.replace(/^to /, "");
@@ -220,7 +220,7 @@ function isDone({ id, direct, entries, parts }: Facts): Verdict {
   const user = direct.find(({ kind }) => kind === "user");
   if (user) {
     const latest = entries.findLast(({ at, kind }) => at !== null && !["balance", "session", "user"].includes(kind));
-    const then = latest ? ` The latest: ${tell(latest)}.` : "";
+    const then = latest ? ` The latest: ${describeEntry(latest)}.` : "";
     return verdict("done", `The user ${user.id} is ${user.state}; nothing of theirs failed or waits.${then}`);
   }
   const hasRow = direct.some(({ kind }) => !["processed", "attempt", "redrive"].includes(kind));
@@ -231,12 +231,12 @@ function isDone({ id, direct, entries, parts }: Facts): Verdict {
     );
   const request = direct.find(({ kind }) => kind === "request");
   const begin = request ?? first;
-  const last = entries.reduce((a, b) => (wayOf.indexOf(b.kind) >= wayOf.indexOf(a.kind) ? b : a));
-  if (!begin || begin === last) return verdict("done", `${capital(tell(last))}.`);
-  return verdict("done", `${capital(tell(begin))}; ${tell(last)}.`);
+  const last = entries.reduce((a, b) => (kindOrder.indexOf(b.kind) >= kindOrder.indexOf(a.kind) ? b : a));
+  if (!begin || begin === last) return verdict("done", `${capital(describeEntry(last))}.`);
+  return verdict("done", `${capital(describeEntry(begin))}; ${describeEntry(last)}.`);
 }
 
-/** Nothing was found: say what that can mean for an id of this form. */
+/** Nothing was found: explains what that can mean for an id of this form. */
 function explainAbsence(id: string, parts: readonly Part[]): Verdict {
   const silent = parts.filter(({ status }) => status === "failed").map(({ service }) => service);
   if (silent.length > 0)
@@ -265,7 +265,7 @@ function explainAbsence(id: string, parts: readonly Part[]): Verdict {
 }
 
 /** "the notification 0199… was sent at 10:02:03 (attempt 2)", without a full stop. */
-function tell(entry: TimelineEntry): string {
+function describeEntry(entry: TimelineEntry): string {
   const attempt = (entry.attempt ?? 0) > 1 ? ` (attempt ${entry.attempt})` : "";
   const name = nameOf(entry).replace(/^The /, "the ");
   switch (entry.kind) {
@@ -289,11 +289,10 @@ function tell(entry: TimelineEntry): string {
 
 const capital = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;
-const short = (time: string) => `${time.slice(0, 19)}Z`;
 
 const errorMax = 200;
 
-/** Errors have texts of receivers in them. */
+/** Errors can contain texts of any form, from receivers. */
 function oneLine(text: string): string {
   const line = text
     .replace(/[\p{C}\s]+/gu, " ")

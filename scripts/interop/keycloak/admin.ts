@@ -1,4 +1,4 @@
-/** What an operator does in Keycloak's console, by its admin API. */
+/** Acts of an operator in Keycloak's console, by its admin API. */
 
 interface Credentials {
   readonly username: string;

@@ -1,4 +1,4 @@
-/** What every manifest of ours must have, beyond being valid. */
+/** The rules for our manifests, beyond being valid. */
 
 interface Container {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Manifest {
   readonly spec?: { readonly template?: { readonly spec: PodSpec } };
 }
 
-/** A stop takes 25 s at the most, after the pause of preStop. */
+/** A stop takes at most 25 s, after the pause of preStop. */
 const graceSecondsMin = 31;
 
 /** One sentence per fault. */

@@ -1,4 +1,4 @@
-/** Changes a user's profile. Of two changes of the same version one succeeds; the other gets a version mismatch. */
+/** Changes a user's profile. If two changes name the same version, one succeeds; the other gets a version mismatch. */
 import { transaction } from "@todoke/kernel/db";
 import { versionMismatch } from "../problems.ts";
 import { type ProfileChange, updateProfile } from "../store/change-users.ts";

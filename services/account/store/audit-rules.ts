@@ -1,4 +1,4 @@
-/** What holds between users and their audit, which is never removed. */
+/** Rules between users and their audit, which is never removed. */
 import { type AuditSpec, eventExists } from "@todoke/kernel/audit";
 import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 

@@ -1,11 +1,12 @@
 /** The audit: every change of a user writes a row; admins and the user can read it. */
 import { omitNulls, type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
+import type { Topics } from "@todoke/service";
 
 export type AuditAction = "CREATE" | "UPDATE" | "SUSPEND" | "REINSTATE" | "GRANT_ROLE" | "REVOKE_ROLE" | "DELETE";
 
 export interface AuditRow {
   readonly user_id: string;
-  /** Of the user, after the change. */
+  /** The version of the user after the change. */
   readonly version: number;
   readonly actor: string;
   readonly action: AuditAction;
@@ -59,3 +60,16 @@ export async function selectAudit(db: Queryable, page: AuditPage): Promise<Audit
   });
   return rows.map((row) => omitNulls(row));
 }
+
+/** Changes with a new act, for the audit log of the console. */
+export async function readNewestActs(db: Queryable): Promise<Topics> {
+  const { rows } = await db.query<{ acts: string | null }>({
+    name: "newest acts",
+    text: `select json_agg(audit_id)::text as acts
+             from (select audit_id from audit_logs where action not in ('CREATE', 'UPDATE') order by audit_id desc limit ${newestMax}) a`,
+  });
+  return { "audit-log": rows[0]?.acts ?? "" };
+}
+
+// Transactions may commit in another order than they took their ids.
+const newestMax = 20;

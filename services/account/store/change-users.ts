@@ -60,7 +60,7 @@ export interface EndedSuspension {
 
 /**
  * Locks users whose suspension has reached its end, up to `limit`. Rows that another transaction has locked are skipped: a
- * suspension that is being prolonged goes on, and one that is still due is found by the next run.
+ * suspension that is being prolonged continues, and one that is still due is found by the next run.
  */
 export async function lockEndedSuspensions(tx: Tx, limit: number): Promise<EndedSuspension[]> {
   const { rows } = await tx.query<EndedSuspension>({

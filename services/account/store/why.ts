@@ -1,4 +1,4 @@
-/** What the tables of users know about an id. */
+/** The look-ups of an id in the tables of users. */
 import { aggregateAt, entriesSql, type Lookup } from "@todoke/kernel/why";
 
 const usersMax = 5;

@@ -1,4 +1,4 @@
-/** What holds between entitlements, their audit and their events. */
+/** Rules between entitlements, their audit and their events. */
 import { type AuditSpec, eventExists } from "@todoke/kernel/audit";
 
 /** Months of the audit are dropped by age: entitlements that changed before the oldest row are not compared. */

@@ -1,4 +1,4 @@
-/** What the tables of entitlements know about an id. */
+/** The look-ups of an id in the tables of entitlements. */
 import { entriesSql, type Lookup } from "@todoke/kernel/why";
 
 const entitlementsMax = 20;

@@ -16,7 +16,7 @@ export interface PartitionMaintenanceOptions {
   readonly keepMonths: number;
   readonly intervalMs?: number;
   readonly onError: (error: unknown) => void;
-  /** Called with the dropped partitions, for the log: their rows are gone. */
+  /** Called with the dropped partitions, for the log: their rows are deleted. */
   readonly onDropped: (partitions: readonly string[]) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Staff ends one session of a user, or all. The record commits first: if the process dies before the sessions have ended, a
- * retry with the same key ends them.
+ * Staff ends one session of a user, or all. The record commits first, with the sessions that it names: if the process dies before
+ * they have ended, a retry with the same key ends these, and none that the user has opened since.
  */
 import { recordStaffAct, type StaffActor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -19,16 +19,17 @@ export interface EndUserSessionsRequest {
 
 /** Returns how many have ended. */
 export const endUserSessions =
-  ({ db, sessions }: { readonly db: Db; readonly sessions: Pick<SessionStore, "end" | "endAll" | "list"> }) =>
+  ({ db, sessions }: { readonly db: Db; readonly sessions: Pick<SessionStore, "end" | "list"> }) =>
   async ({ key, actor, userId, sessionId, reason }: EndUserSessionsRequest): Promise<number> => {
-    await once(db, key, async (tx) => {
-      const live = await sessions.list(userId);
-      if (sessionId !== undefined && !live.some((session) => session.sessionId === sessionId))
-        throw sessionNotFound("the user has no session with this ID");
-      const details = sessionId === undefined ? { sessions: live.length } : { session_id: sessionId };
+    const { body } = await once(db, key, async (tx) => {
+      const live = (await sessions.list(userId)).map((session) => session.sessionId);
+      const ended = sessionId === undefined ? live : live.filter((each) => each === sessionId);
+      if (sessionId !== undefined && ended.length === 0) throw sessionNotFound("the user has no session with this ID");
+      const details = sessionId === undefined ? { sessions: ended.length } : { session_id: sessionId };
       await recordStaffAct(tx, { actor, act: "endUserSessions", target: userId, reason, details });
-      return { status: 200, body: {} };
+      return { status: 200, body: { session_ids: ended } };
     });
-    if (sessionId === undefined) return sessions.endAll(userId);
-    return Number(await sessions.end(userId, sessionId));
+    const { session_ids = [] } = JSON.parse(body.toString()) as { readonly session_ids?: readonly string[] };
+    for (const id of session_ids) await sessions.end(userId, id);
+    return session_ids.length;
   };

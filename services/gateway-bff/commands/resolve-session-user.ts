@@ -1,7 +1,7 @@
 /**
- * Resolves the user of a session anew, by the identity that the session was created with. Needed if account does not know the
- * user any more, as after a restore from a backup. The identity gets one user, however many requests do this at once; the
- * session, with its token, then belongs to that user (ADR 53).
+ * Resolves the user of a session anew, by the identity that the session was created with. Needed if account no longer has the
+ * user, as after a restore from a backup. The identity gets one user, however many requests do this at once; the session, with
+ * its token, then belongs to that user (ADR 53).
  */
 import { problems } from "@todoke/http";
 import type { Deps } from "../deps.ts";

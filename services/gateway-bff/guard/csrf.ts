@@ -2,8 +2,8 @@
  * Keeps other sites from using a browser's session cookie.
  *
  * Every request that could change something needs two things, each of them sufficient: a header that a form cannot send,
- * and that a script of another site may send only with our CORS permission, which does not exist; and an origin of our
- * own, which the browser writes and no script can change.
+ * and that a script of another site may send only with our CORS permission, which does not exist; and the gateway's own origin,
+ * which the browser writes and no script can change.
  */
 import type { FastifyRequest } from "fastify";
 import { csrfRefused } from "../problems.ts";
@@ -12,7 +12,7 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export const isSafe = (method: string): boolean => safeMethods.has(method);
 
-/** Throws unless the request is safe or comes from a page of our own. Only for requests with a cookie. */
+/** Throws unless the request is safe or comes from the gateway's own page. Only for requests with a cookie. */
 export function rejectForgery(
   { method, headers }: Pick<FastifyRequest, "method" | "headers">,
   ownOrigin: string,

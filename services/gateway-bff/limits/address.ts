@@ -24,7 +24,7 @@ export function clientAddress({ socketAddress, forwardedFor, trustedProxies }: R
 /** Some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711. */
 const withPort = /^(?:\[([0-9a-f:.]{2,45})\]|([0-9.]{7,15}))(?::\d{1,5})?$/i;
 
-/** What counts as one caller: an IPv4 address or an IPv6 /64; undefined if the text is no address. */
+/** The unit that counts as one caller: an IPv4 address or an IPv6 /64; undefined if the text is no address. */
 function toNetwork(text: string): string | undefined {
   const trimmed = text.trim();
   const [, v6, v4] = withPort.exec(trimmed) ?? [];

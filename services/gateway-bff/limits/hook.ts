@@ -6,8 +6,8 @@
  * counts as a read, and requests that are refused for another reason (401, 403, 404) count too. While the limiter is
  * unavailable, logins and writes are refused with 503, and reads pass as far as this process alone may grant them.
  *
- * A read is counted while it runs, and refused before its response is sent: counting adds nothing to its time. What this process knows
- * to be over the limit never runs, so a flood causes no work. Everything else is counted first.
+ * A read is counted while it runs, and refused before its response is sent: counting adds nothing to its time. A request that
+ * this process knows to be over the limit is rejected at once, so a flood causes no work. Everything else is counted first.
  */
 import {
   burstSize,
@@ -40,7 +40,7 @@ export interface LimitOptions {
   readonly limiterTimeoutMs?: number;
 }
 
-/** What a request counts as, known from its headers alone. */
+/** The limit and the units of a request, known from its headers alone. */
 interface Cost {
   readonly limit: LimitClass;
   readonly units: number;
@@ -50,7 +50,7 @@ interface Cost {
   isCounted: boolean;
   /** The count of a read that runs. */
   counting?: Promise<void>;
-  /** Ends its place among the requests in flight. */
+  /** Removes it from the requests in flight. */
   leave: () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Refuses in memory what this process has granted often enough, and what the store has refused, until it could be granted
- * again. A flood past its limit costs the store nothing and cannot make it too slow to count.
+ * Rejects in memory, until it could be granted again, what this process has granted often enough and what the store has
+ * refused. A flood past its limit costs the store nothing and cannot make it too slow to count.
  *
  * The counts in memory may be stricter than the store, never laxer: every request of this process is counted here before the
  * store counts it. A refusal by the store refunds nothing, because a refund could let a later request pass that does not fit.

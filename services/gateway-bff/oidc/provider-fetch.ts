@@ -1,5 +1,5 @@
 /**
- * Calls the identity provider: every call has a timeout that includes the body, every response a maximum size, whatever its
+ * Calls the identity provider: every call has a timeout that includes the body, every response a maximum size, with any
  * compression. No redirect is followed, and nothing leaves this machine unencrypted.
  */
 import type { CustomFetchOptions } from "openid-client";

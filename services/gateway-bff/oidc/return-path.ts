@@ -11,7 +11,7 @@ const lengthMax = 2_048;
 // start, because two start a host.
 const pathPattern = /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/;
 
-// Encoded slashes, backslashes and line breaks, which a server behind us may decode, and %25, which hides them once more.
+// Encoded slashes, backslashes and line breaks, which a server behind us may decode, and %25, which can encode them twice.
 const encodedSeparator = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i;
 
 /** A login that returned to the login would never end. */

@@ -106,8 +106,8 @@ interface TicketWithPeers {
 }
 
 /**
- * The names of the other players of a match. Matchmaking shows a ticket to its owner only, so nobody learns the name of a user
- * whom they have not been matched with.
+ * The names of the other players of a match. Matchmaking shows a ticket to its owner only, so a player never learns the name of
+ * a user outside their own matches.
  */
 async function namePlayers(ticket: unknown, { get }: PartContext) {
   const { peers } = (ticket ?? {}) as TicketWithPeers;

@@ -1,6 +1,6 @@
 /**
  * One API document of all services, for the reference page and for generators. Its server is the gateway; an operation that
- * back-ends call at a service names that server too. What the gateway passes on is one operation with both.
+ * back-ends call at a service names that server too. An operation that the gateway passes on appears once, for both.
  */
 
 export interface Source {
@@ -207,7 +207,7 @@ function listOf({ content }: Response): readonly Named[] | undefined {
   return schema && (schema.oneOf ?? [schema]);
 }
 
-/** Names are unique over all services; what no operation uses any more is left out. */
+/** Names are unique over all services; components that no operation uses are left out. */
 function mergeComponents(
   sources: readonly { readonly document: Pick<ApiDocument, "components"> }[],
   paths: unknown,
@@ -251,7 +251,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   "Back-ends": ["Holds", "Reservations", "Schedules", "Orders", "Trading state"],
 };
 
-/** What no group names is for operators. */
+/** All other operations are for operators. */
 function tagGroups(used: ReadonlySet<string>) {
   const grouped = Object.entries(groups).map(([name, tags]) => ({ name, tags: tags.filter((tag) => used.has(tag)) }));
   const rest = [...used].filter((tag) => !Object.values(groups).flat().includes(tag));

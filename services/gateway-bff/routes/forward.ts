@@ -187,7 +187,7 @@ function toPath({ upstreamPath, query }: ForwardedRoute, request: FastifyRequest
   return search ? `${path}?${search}` : path;
 }
 
-/** Encodes a validated query in our own spelling. */
+/** Encodes a validated query. */
 export const toSearch = (query: object): string =>
   new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString();
 

@@ -11,6 +11,8 @@ import { translateProblems } from "../language/problem-texts.ts";
 import { limitRequests } from "../limits/hook.ts";
 import { countByIssuer } from "../limits/issuer.ts";
 import { ownName } from "../staff/ask-services.ts";
+import { topicsReader } from "../staff/read-changes.ts";
+import { watchChanges } from "../staff/watch-changes.ts";
 import { apiDocumentRoutes } from "./api-documents.ts";
 import { auditLogRoute } from "./audit-log.ts";
 import { consoleRoutes } from "./console.ts";
@@ -31,6 +33,7 @@ import { sessionRoutes, userSessionRoutes } from "./sessions.ts";
 import { staffRoutes } from "./staff.ts";
 import { staffMatchmakingRoutes } from "./staff-matchmaking.ts";
 import { staffOrderRoutes } from "./staff-orders.ts";
+import { staffStreamRoute } from "./staff-stream.ts";
 import { staffUserRoutes } from "./staff-users.ts";
 import { userRoutes } from "./users.ts";
 import { whyRoute } from "./why.ts";
@@ -64,6 +67,7 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   deadLetterGroupsRoute(app, staff);
   overviewRoute(app, staff);
   keyRoutes(app, staff);
+  followChanges(app, deps, staff.staffReads);
   meRoute(app, deps);
   profileRoutes(app, deps);
   whyRoute(app, deps);
@@ -74,6 +78,13 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   pageRoutes(app, deps);
   if (deps.apiDocs ?? true) apiDocumentRoutes(app, { ...deps, services });
   consoleRoutes(app);
+}
+
+function followChanges(app: HttpApp, deps: Deps, { changes }: StaffReads): void {
+  const { intervalMs = 1_000, ...more } = deps.changes ?? {};
+  const watcher = watchChanges({ read: topicsReader(deps, changes), intervalMs, onError: deps.onError });
+  app.addHook("onClose", () => watcher[Symbol.asyncDispose]());
+  staffStreamRoute(app, { ...deps, ...more, watcher });
 }
 
 /** The gateway's own dead letters and acts, below the path of all services. Changes need a fresh login, as everywhere. */

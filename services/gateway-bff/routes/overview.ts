@@ -60,5 +60,5 @@ const notAnswering = ({ service, detail }: Overview["failed"][number]): Need => 
   cure: { text: `Check that a process of ${service} runs and can be reached, and read its log.`, href: null },
 });
 
-const urgency: readonly Need["kind"][] = ["unready", "in-doubt", "dead", "parked", "late", "failing"];
+const urgency: readonly Need["kind"][] = ["unready", "in-doubt", "audit", "dead", "parked", "late", "failing"];
 const mostUrgentFirst = (a: Need, b: Need) => urgency.indexOf(a.kind) - urgency.indexOf(b.kind) || b.count - a.count;

@@ -1,4 +1,4 @@
-/** A user's profile: what a client needs of several services, in one response. profile/ loads its parts. */
+/** A user's profile: data of several services for a client, in one response. profile/ loads its parts. */
 import { named, TicketId, UserView } from "@todoke/contracts/api";
 import { type HttpApp, requires } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -41,3 +41,33 @@ test("a user lists their sessions, ends one, and ends all others", async () => {
   expect(await list(console_)).toBe(401);
   expect(await list(phone)).toHaveLength(1);
 });
+
+test("staff ends the sessions that a user has; a repetition of the request ends no newer one", async () => {
+  await using t = await setup();
+  let isFailing = true;
+  const app = await t.process({
+    sessions: (store) => ({
+      ...store,
+      end: (...session) => (isFailing ? Promise.reject(new Error("the process dies here")) : store.end(...session)),
+    }),
+  });
+  const admin = await t.logIn(bob, { roles: ["USER", "ADMIN"] });
+  const end = () =>
+    app.inject({
+      method: "POST",
+      url: `/v1/admin/users/${alice}/sessions:end`,
+      headers: { ...admin.headers, "idempotency-key": "k" },
+      payload: { reason: "a lost phone" },
+    });
+  for (const _ of [1, 2]) await t.logIn(alice);
+  expect((await end()).statusCode).toBe(500);
+  expect(await t.sessions.list(alice)).toHaveLength(2);
+  isFailing = false;
+  expect((await end()).json()).toEqual({ ended: 2 });
+  expect(await t.sessions.list(alice)).toEqual([]);
+  const { sessionId } = await t.logIn(alice);
+  expect((await end()).json()).toEqual({ ended: 2 });
+  expect(await t.sessions.list(alice)).toMatchObject([{ sessionId }]);
+  const { rows } = await t.db.query("select target, details from staff_acts");
+  expect(rows).toEqual([{ target: alice, details: { sessions: 2 } }]);
+});

@@ -1,4 +1,4 @@
-/** What staff sees of a user, and does to one. The profile, suspension and roles are in users.ts. */
+/** Routes with which staff reads and changes a user. The profile, suspension and roles are in users.ts. */
 import { AdjustPointsBody, StaffGrantBody, StaffRevokeBody, TicketLimit } from "@todoke/contracts/api";
 import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";

@@ -1,4 +1,4 @@
-/** What every service has for staff: dead letters and batches of them. */
+/** The routes that every service has for staff: dead letters and batches of them. */
 import { ReasonBody } from "@todoke/contracts/api";
 import { BatchBody, DeadLetterActBody, DeadLetterFilterQuery, DeadLetterListQuery } from "@todoke/service";
 import { Type } from "typebox";

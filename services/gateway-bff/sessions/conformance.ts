@@ -1,6 +1,6 @@
 /**
- * What every store of sessions promises, asked of each in the same words, on a real engine. A store's own tests are only
- * about what is particular to it.
+ * The guarantees of every store of sessions: the same tests for each, on a real engine. A store's own tests cover only what is
+ * particular to it.
  */
 import { endingConforms } from "./conformance/ending.ts";
 import { livingConforms } from "./conformance/living.ts";

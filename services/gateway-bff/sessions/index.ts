@@ -2,9 +2,9 @@
  * Sessions: who is logged in, stored on the server. A client holds only an opaque token.
  *
  * Guarantees of every store that implements this port (one suite tests them all):
- *  - a token is 256 random bits and only its SHA-256 is stored, so a reader of the store can impersonate nobody;
+ *  - a token is 256 random bits and only its SHA-256 is stored, so a reader of the store cannot impersonate a user;
  *  - a session that ended, or expired by the store's clock, is never found again;
- *  - once a user is saved as not ACTIVE, every process refuses the user, whatever sessions exist;
+ *  - once a user is saved as not ACTIVE, every process refuses the user, with any session;
  *  - a one-time value is given to one caller, once, and not after its expiry;
  *  - a logout at the provider takes effect together with the ID of its token or not at all, and also ends a login whose
  *    session is created only after it.
@@ -15,7 +15,7 @@ import type { Tx } from "@todoke/kernel/db";
 export const userStatuses = ["ACTIVE", "SUSPENDED", "DELETED"] as const;
 export type UserStatus = (typeof userStatuses)[number];
 
-/** The gateway's copy of a user of account. A higher version wins, in whatever order versions arrive. */
+/** The gateway's copy of a user of account. The highest version wins, in any order of arrival. */
 export interface UserSnapshot {
   readonly userId: string;
   readonly status: UserStatus;
@@ -116,6 +116,8 @@ export interface SessionStore extends AsyncDisposable {
   find(token: string): Promise<Session | undefined>;
   /** Newest first, at most as many as a user may have. */
   list(userId: string): Promise<readonly ListedSession[]>;
+  /** The roles of a user who may act now; none if the user is unknown, suspended or deleted. */
+  getRoles(userId: string): Promise<readonly Role[]>;
   /** Returns false if the user has no such session. */
   end(userId: string, sessionId: string): Promise<boolean>;
   /** Ends all sessions of a user, or all but one; returns how many. */

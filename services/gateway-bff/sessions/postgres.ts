@@ -14,7 +14,7 @@ import { insertOneTime, takeOneTime } from "../store/one-time.ts";
 import { isEndedAtProvider, lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
 import { claimRefresh, settleRefresh } from "../store/session-refresh.ts";
 import * as sql from "../store/sessions.ts";
-import { lockUser, upsertUser } from "../store/users.ts";
+import { lockUser, selectRoles, upsertUser } from "../store/users.ts";
 import { openEncryption } from "./encryption.ts";
 import { EndedAtProviderError, UnknownUserError } from "./errors.ts";
 import type { OneTimeKind, ProviderTokens, Session, SessionStore } from "./index.ts";
@@ -83,6 +83,8 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
     },
 
     list: (userId) => sql.selectSessions(db, userId, settings),
+
+    getRoles: (userId) => selectRoles(db, userId),
 
     end: async (userId, sessionId) => isSessionId(sessionId) && (await end("one", userId, sessionId)) > 0,
 

@@ -127,6 +127,11 @@ for _, session in ipairs(find_by_name('u\\0' .. ARGV[2])) do
 end
 return found`);
 
+/** ARGV: user ID. */
+export const getUser = script(`
+local user = redis.call('HGET', known, ARGV[2])
+return user and { user, now }`);
+
 /** ARGV: user ID, session ID. */
 export const endOne = script(`
 local session = load(ARGV[3])

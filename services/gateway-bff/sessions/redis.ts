@@ -95,6 +95,14 @@ export function redisSessions({
       return records.sort((a, b) => b.created - a.created || (a.id < b.id ? 1 : -1)).map(toListed);
     },
 
+    async getRoles(userId) {
+      const found = (await run(scripts.getUser, userId)) as [string, number] | null;
+      if (!found) return [];
+      const { status, roles, until }: StoredUser = JSON.parse(found[0]);
+      const isOver = until !== undefined && Date.parse(until) <= found[1];
+      return status === "ACTIVE" || (status === "SUSPENDED" && isOver) ? roles : [];
+    },
+
     end: async (userId, sessionId) => (await count(scripts.endOne, userId, sessionId)) > 0,
 
     endAll: (userId, { except } = {}) => count(scripts.endAll, userId, except),

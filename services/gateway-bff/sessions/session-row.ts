@@ -1,4 +1,4 @@
-/** What both stores write: secrets sealed, names hashed, texts cut. */
+/** The row that both stores write: secrets sealed, names hashed, texts cut. */
 import { hash, randomUUIDv7 } from "node:crypto";
 import type { Encryption } from "./encryption.ts";
 import type { ClientKind, NewSession, OneTimeKind, ProviderLogout, ProviderTokens, UserSnapshot } from "./index.ts";

@@ -1,9 +1,10 @@
-/** Asks all services the same question at once, for a member of staff. A service that does not answer is named, and the others count. */
+/** Calls all services at once for a member of staff. Returns their responses, and the services that failed. */
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import type { UpstreamName } from "../problems.ts";
+import type { Upstream } from "../upstreams/index.ts";
 
 interface Answer {
   readonly service: string;
@@ -13,6 +14,7 @@ interface Answer {
 interface FailedService {
   readonly service: string;
   readonly detail: string;
+  readonly error: unknown;
 }
 
 export interface Answers {
@@ -31,6 +33,12 @@ export interface Question {
 /** The name of the gateway among the services. */
 export const ownName = "gateway-bff";
 
+/** The services that are deployed here, besides the gateway. */
+export const deployedServices = (upstreams: Deps["upstreams"]): readonly (readonly [UpstreamName, Upstream])[] =>
+  Object.entries(upstreams).flatMap(([name, upstream]) =>
+    upstream && typeof upstream === "object" ? [[name as UpstreamName, upstream as Upstream] as const] : [],
+  );
+
 export async function askServices(
   { upstreams }: Pick<Deps, "upstreams">,
   request: FastifyRequest,
@@ -38,12 +46,19 @@ export async function askServices(
 ): Promise<Answers> {
   const isAsked = (name: string) => services?.includes(name) ?? true;
   const user = sessionUser(request);
-  const asked = Object.entries(upstreams).flatMap(([name, upstream]) => {
-    if (!upstream || !isAsked(name) || typeof upstream === "function") return [];
-    const call = { method: "GET", path: path(name as UpstreamName), user, requestId: request.id } as const;
-    return [[name, async () => (await upstream.call(call)).value] as const];
-  });
+  const asked: Asked[] = deployedServices(upstreams)
+    .filter(([name]) => isAsked(name))
+    .map(([name, upstream]) => {
+      const call = { method: "GET", path: path(name), user, requestId: request.id } as const;
+      return [name, async () => (await upstream.call(call)).value];
+    });
   if (own && isAsked(ownName)) asked.push([ownName, own]);
+  return answersOf(asked);
+}
+
+type Asked = readonly [service: string, ask: () => Promise<unknown>];
+
+export async function answersOf(asked: readonly Asked[]): Promise<Answers> {
   const results = await Promise.all(asked.map(([service, ask]) => answerOf(service, ask)));
   return {
     answers: results.filter((result) => "value" in result),
@@ -55,6 +70,6 @@ async function answerOf(service: string, ask: () => Promise<unknown>): Promise<A
   try {
     return { service, value: await ask() };
   } catch (error) {
-    return { service, detail: error instanceof Problem ? error.message : "it failed" };
+    return { service, detail: error instanceof Problem ? error.message : "it failed", error };
   }
 }

@@ -27,7 +27,7 @@ export interface MergedActs {
   readonly positions: Positions | undefined;
 }
 
-/** Takes the newest of the heads, one by one: the order of a source is kept, even where it is not the order of time. */
+/** Takes the newest head of all sources, one by one. It keeps the order of each source, even where that is not by time. */
 export function mergeActs(pages: readonly SourcePage[], before: Positions, limit: number): MergedActs {
   const taken = new Map(pages.map((page) => [page, 0]));
   const headOf = (page: SourcePage): Act | undefined => page.acts[taken.get(page) ?? 0];

@@ -1,4 +1,4 @@
-/** What holds between sessions and users. Sessions in Redis are not audited: a session there is only an expiring key. */
+/** Rules between sessions and users. Sessions in Redis are not audited: a session there is only an expiring key. */
 import type { AuditSpec } from "@todoke/kernel/audit";
 import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 
@@ -20,7 +20,7 @@ export interface InactiveUser {
 export interface OpenSession {
   readonly session_id: string;
   readonly user_id: string;
-  /** What the gateway takes the user for. */
+  /** The status of the user in the gateway's copy. */
   readonly status: string;
   readonly created_at: string;
 }

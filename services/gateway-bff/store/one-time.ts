@@ -22,7 +22,7 @@ export async function insertOneTime(db: Db | Tx, { kind, nameHash, sealed, ttlMs
   return rowCount === 1;
 }
 
-/** Of many concurrent callers, the one whose delete takes effect gets the value. */
+/** If several callers try at once, the one whose delete takes effect gets the value. */
 export async function takeOneTime(db: Db, kind: OneTimeKind, nameHash: Buffer): Promise<Buffer | undefined> {
   const { rows } = await runStatement<{ sealed: Buffer; in_time: boolean }>(db, {
     name: "take one-time value",

@@ -1,4 +1,5 @@
 /** The SQL of the local copies of account's users. */
+import type { Role } from "@todoke/http";
 import type { Queryable, Tx } from "@todoke/kernel/db";
 import type { UserSnapshot } from "../sessions/index.ts";
 import { suspensionEnd } from "../sessions/session-row.ts";
@@ -26,4 +27,15 @@ export async function upsertUser(db: Queryable, user: UserSnapshot): Promise<boo
     values: [user.userId, user.status, user.roles, suspensionEnd(user) ?? null, user.version],
   });
   return rowCount === 1;
+}
+
+/** None if the user is unknown, suspended or deleted. */
+export async function selectRoles(db: Queryable, userId: string): Promise<readonly Role[]> {
+  const { rows } = await db.query<{ roles: readonly Role[] }>({
+    name: "roles of user",
+    text: `select roles from known_users
+            where user_id = $1 and (status = 'ACTIVE' or (status = 'SUSPENDED' and suspended_until <= statement_timestamp()))`,
+    values: [userId],
+  });
+  return rows[0]?.roles ?? [];
 }

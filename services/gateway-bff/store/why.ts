@@ -1,4 +1,4 @@
-/** What the tables of sessions know about an id. Sessions in Redis are not here. */
+/** The look-ups of an id in the tables of sessions. Sessions in Redis are not here. */
 import { entriesSql, type Lookup } from "@todoke/kernel/why";
 
 const sessionsMax = 10;

@@ -1,4 +1,4 @@
-/** What a service's response means: a success, a refusal that is passed on, or a failure that names the service. */
+/** The meaning of a service's response: a success, a refusal that is passed on, or a failure that names the service. */
 import { Problem, type ProblemOptions } from "@todoke/kernel/problem";
 import type { UpstreamName, upstreamProblems } from "../problems.ts";
 import type { UpstreamOutcome } from "../telemetry.ts";
@@ -18,7 +18,7 @@ export interface UpstreamResponse {
 interface UpstreamFailure {
   readonly outcome: Exclude<UpstreamOutcome, "ok">;
   readonly problem: Problem;
-  /** The service itself is failing, whatever the request. */
+  /** The service itself is failing, with any request. */
   readonly tripsBreaker: boolean;
   /** Another attempt may succeed. */
   readonly retryable: boolean;

@@ -1,7 +1,7 @@
 /**
  * Reads of several users that wait for the same service share one call (docs/adr/0100). A read that comes alone is sent at once, with the
- * token of its user; those that arrive while it runs are sent together when it ends, with the gateway's own. So a read always
- * begins after its request came.
+ * token of its user; those that arrive while it runs are sent together when it ends, with the gateway's own. A read therefore
+ * always begins after its request arrived.
  *
  * A slow call holds the next one back for `holdMs` only, so that a service that hangs delays no read. What a shared call cannot
  * tell about a user (an older build of the service, a user that is unknown), the user's own call does.

@@ -1,4 +1,4 @@
-/** Cancels a ticket. Of a cancel and a match at the same time, exactly one takes effect. */
+/** Cancels a ticket. If a cancel and a match happen at the same time, exactly one takes effect. */
 import { ticketMatched } from "../problems.ts";
 import { endedTicketView, type TicketView } from "../queue/ticket-view.ts";
 import { endIfExpired } from "./end-if-expired.ts";

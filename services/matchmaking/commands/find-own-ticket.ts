@@ -1,4 +1,4 @@
-/** Finds a ticket of the caller. The recorded end decides; what the queue says counts only if there is none. */
+/** Finds a ticket of the caller. The recorded end decides; the state in the queue counts only if there is none. */
 import type { Db } from "@todoke/kernel/db";
 import { ticketNotFound } from "../problems.ts";
 import type { FoundTicket, TicketQueue } from "../queue/index.ts";

@@ -22,8 +22,8 @@ export interface Search {
 /**
  * The indexes contain only tickets that joined after `oldest`, so its skill range decides.
  *
- * Tickets are added one by one, nearest first, until their party sizes fill the teams. Of each size only as many are considered
- * as fit into a match, which keeps an unsuccessful search short in a long queue.
+ * Tickets are added one by one, nearest first, until their party sizes fill the teams. It considers only as many tickets of
+ * each size as fit into a match, which keeps an unsuccessful search in a long queue short.
  */
 export function findLobby(oldest: Candidate, { rules, indexes, packer }: Search): Lobby | undefined {
   const players = rules.teams * rules.teamSize;

@@ -1,4 +1,4 @@
-/** What holds between matches, ends of tickets and tickets that wait in PostgreSQL. */
+/** Rules between matches, ends of tickets and tickets that wait in PostgreSQL. */
 import { type AuditSpec, eventExists } from "@todoke/kernel/audit";
 
 export const matchmakingAudit: AuditSpec = {

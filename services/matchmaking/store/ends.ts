@@ -114,7 +114,7 @@ insert into ticket_ends
 values ($1, $2, $3, 'EXPIRED', 'lost', 1, '{}', now(), now(), now())
 on conflict (ticket_id) do nothing`;
 
-/** The ticket's data is gone, so the row describes a single player who joined now. */
+/** The ticket's data is lost, so the row describes a single player who joined now. */
 export async function insertLost(db: Db, { ticketId, mode, userId }: LostTicket): Promise<void> {
   await runStatement(db, { name: "insert lost", text: insertLostSql, values: [ticketId, mode, userId] });
 }

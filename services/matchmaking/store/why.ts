@@ -1,4 +1,4 @@
-/** What the tables of matchmaking know about an id. Tickets that wait in Redis are not here; their ends are. */
+/** The look-ups of an id in the tables of matchmaking. Tickets that wait in Redis are not here; their ends are. */
 import { aggregateAt, entriesSql, type Lookup } from "@todoke/kernel/why";
 
 const ofUserMax = 10;

@@ -29,7 +29,7 @@ const never = Number.POSITIVE_INFINITY;
 type MatcherQueue = Pick<TicketQueue, "matchFifo" | "acquireFormingLease" | "snapshot" | "commitProposals" | "sweep">;
 
 interface CurrentRules {
-  /** Undefined if the mode has left the rules: its tickets are not matched any longer and expire. */
+  /** Undefined if the mode has left the rules: its tickets are no longer matched and expire. */
   readonly rules: ModeRules | undefined;
   readonly version: string;
 }

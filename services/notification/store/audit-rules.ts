@@ -1,4 +1,4 @@
-/** What holds between notifications and their dead letters. */
+/** Rules between notifications and their dead letters. */
 import type { AuditSpec } from "@todoke/kernel/audit";
 
 export const notificationAudit: AuditSpec = {

@@ -1,4 +1,4 @@
-/** What the tables of notifications know about an id. */
+/** The look-ups of an id in the tables of notifications. */
 import { claimEntrySql, entriesSql, type Lookup } from "@todoke/kernel/why";
 import { notifications } from "./notifications.ts";
 

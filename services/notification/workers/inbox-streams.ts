@@ -90,7 +90,7 @@ export function openInboxStreams(options: InboxStreamsOptions): InboxStreams {
     open(start, openResponse) {
       rejectIfFull(start.userId);
       const response = openResponse();
-      if (response.destroyed) return; // The client is gone, and its "close" event has passed.
+      if (response.destroyed) return; // The client has disconnected, and its "close" event has passed.
       const stream = new InboxStream(start, response);
       streams.add(stream);
       void stream.closed.then(() => streams.delete(stream));

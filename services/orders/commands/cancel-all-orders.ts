@@ -3,7 +3,7 @@
  * exactly as its caller would cancel it, so that a call that is cut off or repeated does no harm: an order that is aborted is no
  * longer open, and one whose cancel is requested stays requested.
  *
- * Orders that are accepted meanwhile are cancelled too, as long as the calls go on. To have none left, stop trading first.
+ * Orders that are accepted during the calls are cancelled too. To have none left, stop trading first.
  */
 import { type Db, transaction } from "@todoke/kernel/db";
 import { type OpenOrdersFilter, selectOpenOrders } from "../store/open-orders.ts";
@@ -26,7 +26,7 @@ export interface CancelledOrder {
 
 export interface CancelAllResult {
   readonly results: readonly CancelledOrder[];
-  /** The ID to go on after; undefined if all open orders were handled. */
+  /** The ID to continue after; undefined if all open orders were handled. */
   readonly next?: string;
 }
 

@@ -1,6 +1,6 @@
 /**
  * An operator resolves an order that the broker could not: it was taken, and succeeds; or it was not, and is sent again with all its
- * attempts. Who resolved it and why is stored in the same transaction.
+ * attempts. The operator and the reason are stored in the same transaction.
  *
  * The broker's reply goes first. While the order is being sent or checked, a reply may be on its way, and to send the order again
  * could double it. The same holds within the broker's window: a delayed request may still be taken. Only for a broker without a

@@ -13,7 +13,7 @@ import type { Instrument } from "./types.ts";
 export interface Exposure {
   /** Bought minus sold. */
   readonly position: Decimal;
-  /** What open orders may still buy and sell. */
+  /** The quantities that open orders may still buy and sell. */
   readonly openBuy: Decimal;
   readonly openSell: Decimal;
   readonly openNotional: Decimal;

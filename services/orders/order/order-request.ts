@@ -34,7 +34,7 @@ function toNfc(value: unknown): unknown {
 export const clientOrderId = (caller: string, idempotencyKey: string): string =>
   `${clientOrderIdPrefix}${hash("sha256", `${caller}\0${idempotencyKey}`, "hex").slice(0, 40)}`;
 
-/** Tells our orders from those of others at the broker. */
+/** Distinguishes our orders from those of others at the broker. */
 export const clientOrderIdPrefix = "tdk-";
 
 /** A request with exact decimals and with defaults. */

@@ -16,6 +16,6 @@ export const reasonCodes = [
 ] as const;
 export type ReasonCode = (typeof reasonCodes)[number];
 
-/** What an order that the broker has taken is there: waiting for fills, or ended. */
+/** The state of a taken order at the broker: waiting for fills, or ended. */
 export const executions = ["open", "filled", "cancelled", "expired"] as const;
 export type Execution = (typeof executions)[number];

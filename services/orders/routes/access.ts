@@ -1,4 +1,4 @@
-/** Who may change orders and the trading state, and who may read what. */
+/** Access rules: who may change orders and the trading state, and who may read which orders. */
 import type { Principal, Scope } from "@todoke/http";
 
 export const writers = { key: "orders:write", staff: "ADMIN" } as const;

@@ -1,4 +1,4 @@
-/** What staff does about orders in doubt, and the books compared with the broker's. */
+/** Routes for staff: resolving orders, and the last reconciliations with the broker. */
 import { named, orNull, ResolveOrderBody } from "@todoke/contracts/api";
 import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse, staffActor } from "@todoke/http";
 import { Type } from "typebox";

@@ -1,4 +1,6 @@
-/** What holds between orders, their ledger, their history, their fills, and what the last reconciliation found at the broker. */
+/**
+ * Rules between orders, their ledger, their history, their fills, and the findings of the last reconciliation with the broker.
+ */
 import { type AuditSpec, eventExists } from "@todoke/kernel/audit";
 import { ledgerStatusSql } from "./response.ts";
 

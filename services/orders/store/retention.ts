@@ -1,4 +1,4 @@
-/** What retention deletes, and when. An order that has not ended is never deleted, nor is its ledger row. */
+/** The rows that retention deletes, and when. An order that has not ended is never deleted, nor is its ledger row. */
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 /** History, fills and cancel requests are deleted with their order. An order that is open at the broker is kept. */

@@ -19,7 +19,7 @@ export interface OrderTransition {
   /** Only from one of these states. */
   readonly from: readonly OrderStatus[];
   readonly to: Exclude<OrderStatus, "sending">;
-  /** Who changes an order without a claim. */
+  /** The author of a change without a claim. */
   readonly by?: string;
   readonly code?: ReasonCode;
   readonly reason?: string;

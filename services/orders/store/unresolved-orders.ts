@@ -51,8 +51,8 @@ export async function unresolvedOnce(db: Db): Promise<Claims<SendableOrder>> {
 }
 
 /**
- * Hands an unresolved order to the senders with an expired lease: the next claim counts an attempt and asks once more before it
- * sends. Only for brokers that deduplicate.
+ * Hands an unresolved order to the senders with an expired lease: the next claim counts an attempt and asks the broker again
+ * before it sends. Only for brokers that deduplicate.
  */
 export async function requeueForSend(db: Db, { key, epoch }: ClaimedOrder["claim"]): Promise<boolean> {
   const { rowCount } = await runStatement(db, {

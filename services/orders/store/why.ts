@@ -1,4 +1,4 @@
-/** What the tables of orders know about an id. */
+/** The look-ups of an id in the tables of orders. */
 import { aggregateAt, claimEntrySql, entriesSql, type Lookup } from "@todoke/kernel/why";
 import { cancelRequests } from "./cancel-requests.ts";
 import { outboxOrdersTable } from "./outbox-orders.ts";

@@ -30,7 +30,7 @@ export function cancelOrders({ wakeups, topic, ...options }: SenderOptions & Wak
     const { kind, reason } = await calls.cancel(request.clientOrderId, signal);
     if (kind === "cancelled") return settleEnded(request, { status: "done", reason });
     if (kind === "too-late") return settleEnded(request, { status: "refused", reason });
-    // Of an order that has not succeeded, the request to place it may still arrive.
+    // If an order has not succeeded, the request to place it may still arrive.
     if (kind === "not-found" && orderStatus === "succeeded") return settle(request, { status: "refused", reason });
     return retry(retryMs, reason);
   }
@@ -44,7 +44,7 @@ export function cancelOrders({ wakeups, topic, ...options }: SenderOptions & Wak
     return settle(request, { status: "aborted", reason: target.reason });
   }
 
-  /** The order has ended at the broker: what is filled of it is recorded soon. */
+  /** The order has ended at the broker: its fills are recorded soon. */
   async function settleEnded(request: ClaimedCancel, result: CancelResult): Promise<JobOutcome> {
     await checkFillsNow(db, request.orderRowId);
     return settle(request, result);

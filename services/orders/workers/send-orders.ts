@@ -65,7 +65,7 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
 
   const reserveSlot = () => reserveSendSlot(db, { adapter: broker.name, perSecond, waitMaxMs: slotWaitMaxMs });
 
-  /** What the broker says of an order that may have been sent: its result, or whether it may be sent now. */
+  /** The broker's reply about an order that may have been sent: its result, or whether it may be sent now. */
   async function checkPriorSend(order: ClaimedOrder, signal: AbortSignal): Promise<TransitionTarget | PriorSend> {
     const { clientOrderId, lastSentAt } = order;
     const found = await calls.find(clientOrderId, { lastSentAt: lastSentAt ?? broker.clock(), signal });

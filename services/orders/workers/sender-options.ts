@@ -1,4 +1,4 @@
-/** What the workers that talk to the broker have in common. */
+/** Options and calls that the workers of the broker share. */
 import type { Claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import type { WorkerOptions } from "@todoke/kernel/worker";

@@ -1,4 +1,4 @@
-/** What workers report to metrics and log. */
+/** Metrics and log of the workers. */
 import type { TransitionTarget } from "./transitions.ts";
 
 interface ReportedOrder {
@@ -15,7 +15,7 @@ export interface SenderTelemetry {
   brokerCalled(call: BrokerCall, result: string, startedAt: number): void;
   /** The dispatch of an order is recorded, this long after it was accepted. */
   dispatched(ageMs: number): void;
-  /** So many new fills are recorded. */
+  /** Counts newly recorded fills. */
   filled(fills: number): void;
 }
 

@@ -31,7 +31,7 @@ export interface Lot {
   readonly createdAt: Time;
 }
 
-/** What a SUB or a HOLD took from a lot, and how much of it was returned. */
+/** The points that a SUB or a HOLD took from a lot, and how many of them were returned. */
 export interface LotUse {
   readonly transactionId: string;
   readonly lotId: string;

@@ -1,5 +1,5 @@
 /**
- * The ledger's rules: what changes do to accounts. Pure functions, without clock or database.
+ * The ledger's rules: the effects of changes on accounts. Pure functions, without clock or database.
  *
  * A change is applied completely or refused without effect. The balance always equals the sum of the user's transactions
  * and the sum of the user's lots; neither the balance nor the held points are ever negative.

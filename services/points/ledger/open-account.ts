@@ -135,7 +135,7 @@ export class OpenAccount {
     }
   }
 
-  /** What a SUB or a HOLD took and has not been returned. */
+  /** The points that a SUB or a HOLD took and that were not returned. */
   returnable(transactionId: string): bigint {
     return this.#usesOf(transactionId).reduce((sum, use) => sum + use.amount - use.returned, 0n);
   }

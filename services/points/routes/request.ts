@@ -1,4 +1,4 @@
-/** What the routes read from a request alike: access, amounts, times, keys. */
+/** Reads the parts of a request that all routes share: access, amounts, times, keys. */
 import { type AccessRule, type Authenticate, guarded, idempotencyKey, problems } from "@todoke/http";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { FastifySchema } from "fastify";

@@ -1,4 +1,4 @@
-/** What staff does to the points of a user, and the reservations that are due. */
+/** Routes for staff: adjusting the points of a user, and late reservations. */
 import { AdjustPointsBody, named } from "@todoke/contracts/api";
 import {
   guarded,

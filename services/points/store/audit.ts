@@ -1,4 +1,4 @@
-/** What holds between the tables of the ledger. */
+/** Rules between the tables of the ledger. */
 import { type Audit, type AuditFinding, type AuditSpec, audit as auditSpecs } from "@todoke/kernel/audit";
 import type { Queryable } from "@todoke/kernel/db";
 

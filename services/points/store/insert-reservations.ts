@@ -1,5 +1,5 @@
 /** The statement that accepts reservations, and the one that cancels a reservation. */
-import { type Db, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
+import { type Db, recordsSql, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
 import type { ReservationStatus } from "./reservations.ts";
 
 export interface ReservationRow {
@@ -29,18 +29,15 @@ const responseSql = (r: string) => `convert_to(json_strip_nulls(json_build_objec
     'execute_at', ${rfc3339Sql(`${r}.execute_at`)}, 'status', 'PENDING', 'reason', ${r}.reason,
     'expires_at', ${rfc3339Sql(`${r}.lot_expires_at`)}, 'created_at', ${rfc3339Sql(`${r}.created_at`)}))::text, 'utf8')`;
 
+const columns = `id uuid, user_id text, point_amount bigint, execute_at timestamptz, idempotency_key text, request_hash text,
+  lot_expires_at timestamptz, reason text`;
+
 /**
  * A key that another process is inserting violates the unique index: the statement fails with 23505, and the retry finds
  * the row. The key lookup is LATERAL … LIMIT 1, so that it stays an index probe with any statistics.
  */
 export const insertReservationsSql = `
-with input as materialized (
-  select * from rows from (jsonb_to_recordset($1::jsonb) as (
-           id uuid, user_id text, point_amount bigint, execute_at timestamptz, idempotency_key text, request_hash text,
-           lot_expires_at timestamptz, reason text))
-         with ordinality as i(id, user_id, point_amount, execute_at, idempotency_key, request_hash, lot_expires_at, reason,
-                              ordinal)
-),
+with input as materialized (select * from ${recordsSql("$1", columns)}),
 existing_keys as materialized (
   select i.ordinal, k.same_request, k.body
     from input i cross join lateral (

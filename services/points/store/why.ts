@@ -1,4 +1,4 @@
-/** What the ledger of points and its reservations know about an id. */
+/** The look-ups of an id in the ledger and the reservations. */
 import { aggregateAt, entriesSql, type Lookup } from "@todoke/kernel/why";
 
 const ofUserMax = 10;

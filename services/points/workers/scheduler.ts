@@ -8,7 +8,7 @@
  *
  * In a process that is the worker too, on a bus in the same database, reservations are granted here instead: from PENDING to
  * DONE in one transaction (docs/adr/0105). The first batch after a start or a failure is dispatched all the same, because the
- * worker counts attempts. So a reservation that is refused, or kills its process, ends as FAILED and does not block the others.
+ * worker counts attempts. A reservation that is refused, or kills its process, then ends as FAILED and does not block the others.
  */
 import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
@@ -38,7 +38,7 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler extends AsyncDisposable {
-  /** Takes what is due, up to the limits, and returns how many reservations that were. */
+  /** Dispatches due reservations, up to the limits, and returns their number. */
   runOnce(): Promise<number>;
   start(): void;
 }
@@ -109,7 +109,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return granted + (await redispatch());
     } catch (error) {
       isGranting = false;
-      // The worker reports what it refuses.
+      // The worker reports reservations that it refuses.
       if (!(error instanceof Problem)) throw error;
       return undefined;
     }
@@ -121,7 +121,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     return sent;
   }
 
-  async function takeDue(stopping?: AbortSignal): Promise<DispatchSummary> {
+  async function runBatch(stopping?: AbortSignal): Promise<DispatchSummary> {
     const granted = isGranting ? await tryGrant(stopping) : undefined;
     return granted === undefined ? await dispatch() : { sent: granted, isBlocked: false };
   }
@@ -129,7 +129,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   /** Returns the wait until the next reservation or schedule is due. */
   async function runUntilDrained(stopping?: AbortSignal): Promise<{ sent: number; waitMs: number }> {
     for (let sent = 0; ; ) {
-      const batch = await takeDue(stopping);
+      const batch = await runBatch(stopping);
       sent += batch.sent;
       const next = await selectNextDue(db, recentlyFailed());
       // Alternating, so that a schedule with a million users does not delay due reservations.

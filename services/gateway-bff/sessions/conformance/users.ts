@@ -42,6 +42,23 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(await here.moveToUser(move)).toBe(false);
   });
 
+  test(`${name}: the roles of a user are those of the latest version, and none while the user may not act`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    const save = (version: number, more: Partial<UserSnapshot>) => here.saveUser(userSnapshot({ version, ...more }));
+    expect(await there.getRoles("u_1")).toEqual([]);
+    await save(1, { roles: ["USER", "VIEWER"] });
+    expect(await there.getRoles("u_1")).toEqual(["USER", "VIEWER"]);
+    await save(2, { roles: ["USER"] });
+    expect(await there.getRoles("u_1")).toEqual(["USER"]);
+    await save(3, { status: "SUSPENDED", suspendedUntil: inAnHour() });
+    expect(await there.getRoles("u_1")).toEqual([]);
+    await save(4, { status: "SUSPENDED", suspendedUntil: "2026-01-01T00:00:00Z" });
+    expect(await there.getRoles("u_1")).toEqual(["USER"]);
+    await save(5, { status: "DELETED", roles: [] });
+    expect(await there.getRoles("u_1")).toEqual([]);
+  });
+
   test(`${name}: a suspension ends all sessions, and a later login is suspended too`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];

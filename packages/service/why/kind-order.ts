@@ -1,5 +1,5 @@
-/** The way that things go: entries of one time are in this order. */
-export const wayOf: readonly string[] = [
+/** Entries with the same time are in the order in which things happen. */
+export const kindOrder: readonly string[] = [
   "request",
   "commit",
   "entitlement",
