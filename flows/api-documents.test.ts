@@ -1,16 +1,19 @@
 /** The API documents of all services, as clients and the reference page get them, and how services keep to them. */
 import { globSync, readFileSync } from "node:fs";
+import { gatewayOperations, namespaces, serviceOperations } from "@todoke/client/operations";
 import { aggregateKeyOf, decodeEvent, type EventType, formatEvent } from "@todoke/contracts";
 import { type Example, exampleOf } from "@todoke/contracts/api";
 import { asyncApiText } from "@todoke/contracts/asyncapi";
 import { type Envelope, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { freePort } from "@todoke/kernel/testing";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { problemsIn } from "../scripts/docs/catalogues.ts";
-import { readDocuments, startAll } from "./all-services.ts";
+import { apiKeyFor, readDocuments, startAll } from "./all-services.ts";
 import { runExamples, withoutExample } from "./api-examples.ts";
 import { type ApiDocument, apiFaults } from "./api-faults.ts";
+import { createProject, type RunnableProgram } from "./client-samples.ts";
 
 const published: Envelope[] = [];
 
@@ -36,7 +39,9 @@ let sent: ReadonlyMap<string, Example>;
 
 beforeAll(async () => {
   // In development the operators' routes are in the documents too.
-  all = await startAll({ settings: { TODOKE_DEV: "true" }, openBus: recordingBus() });
+  const port = String(await freePort());
+  const settings = { TODOKE_DEV: "true", GATEWAY_BFF_PORT: port, GATEWAY_BFF_ORIGIN: `http://localhost:${port}` };
+  all = await startAll({ settings, openBus: recordingBus() });
   documents = await readDocuments(all);
   merged = (await (await fetch(`${all.gateways[0]}/openapi.json`)).json()) as ApiDocument;
   sent = await runExamples(all, documents);
@@ -82,6 +87,90 @@ test("the gateway has one document with every operation of all services, each un
   }
 });
 
+type Operation = ReturnType<typeof operationsOf>[number];
+
+/** The samples with the client, without the player's login. */
+const clientSamplesOf = ({ operationId = "", "x-codeSamples": samples = [] }: Operation) =>
+  samples
+    .filter(({ label }) => label.startsWith("Client"))
+    .map(({ label, source }, index) => ({ name: `${operationId}_${index}`, label, source }));
+
+test("the client has a sample for each of its methods, and all samples compile", { timeout: 60_000 }, async () => {
+  const samples = operationsOf(merged).flatMap(clientSamplesOf);
+  const shown = (label: string) =>
+    samples
+      .filter((sample) => sample.label === label)
+      .map(({ source }) => /todoke\.(\w+\.\w+)\(|(logIn)\(/.exec(source))
+      .map((found) => found?.[1] ?? "gateway.fetchSessionToken");
+  const ofPlayers = Object.entries(gatewayOperations).flatMap(([name, lines]) =>
+    Object.keys(lines).map((method) => `${name}.${method}`),
+  );
+  expect(shown("Client (player)").toSorted()).toEqual(ofPlayers.toSorted());
+  expect(shown("Client (back-end)").toSorted()).toEqual(methodsForKeys().toSorted());
+  using project = createProject();
+  expect(await project.compile(samples)).toBe("");
+});
+
+/** The methods of services that an API key may call. */
+const methodsForKeys = (): string[] =>
+  Object.entries(serviceOperations).flatMap(([service, lines]) =>
+    Object.entries(lines).flatMap(([name, line]) => {
+      const [method = "", path = ""] = line.split(" ");
+      const security = documents[service]?.paths[path]?.[method.toLowerCase()]?.security ?? [];
+      const namespace = namespaces[service as keyof typeof namespaces];
+      return security.some((each) => "apiKey" in each) ? [`${namespace}.${name}`] : [];
+    }),
+  );
+
+/** Commands that succeed once more after all examples. */
+const repeatable = ["grantEntitlement", "changeEntitlements", "addPointsV1", "spendPointsV1", "placeHold"].concat(
+  ["reservePointsV1", "reservePointsBatch", "joinQueueForUser", "cancelAllOrders", "suspendUser", "reinstateUser"],
+  ["grantEntitlementAsStaff", "adjustPoints"],
+);
+/** What only the player may read; and orders of an admin, which an API key cannot see. */
+const ofPlayer = ["getTicket", "getProfile"];
+const ofAdmin = ["getOrder", "getOrderByKey", "listOrderFills", "listOrderHistory"];
+
+test("samples of reads and of many commands run as they are shown", { timeout: 60_000 }, async () => {
+  const admin = await all.openSession(await all.createUser("admin"));
+  const { user_id: userId = "" } = sent.get("getProfile")?.request.path ?? {};
+  const player = await all.openSession({ userId, roles: ["USER"], version: 1 });
+  const reads = Object.values(merged.paths).flatMap(({ get }) => (get ? [get] : []));
+  const programs = [
+    ...reads,
+    ...operationsOf(merged).filter(({ operationId = "" }) => repeatable.includes(operationId)),
+  ]
+    .filter(({ operationId = "" }) => sent.has(operationId))
+    .flatMap((operation): RunnableProgram[] => {
+      const { operationId = "", security = [] } = operation;
+      const [scope = ""] = security.flatMap(({ apiKey }) => (apiKey as string[] | undefined) ?? []);
+      const session = ofPlayer.includes(operationId) ? player : admin;
+      const env = { TODOKE_SESSION: session, TODOKE_API_KEY: apiKeyFor(scope) };
+      return clientSamplesOf(operation)
+        .filter(({ label }) => label === "Client (player)" || !ofAdmin.includes(operationId))
+        .map(({ name, source }) => ({ name, source: withValuesOfNow(operationId, source), env }));
+    });
+  expect(programs.length).toBeGreaterThan(70);
+  using project = createProject();
+  expect(await project.runAll(programs)).toEqual([]);
+});
+
+/** The recorded ids are those of another database. */
+function withValuesOfNow(operationId: string, source: string): string {
+  const [recorded, now] = [exampleOf(operationId)?.request, sent.get(operationId)?.request];
+  return stringPairs(recorded, now).reduce(
+    (text, [from, to]) => text.replaceAll(JSON.stringify(from), JSON.stringify(to)),
+    source,
+  );
+}
+
+/** The strings that differ, at the same place of two values. */
+function stringPairs(from: unknown, to: unknown): (readonly [from: string, to: string])[] {
+  if (typeof from === "string" && typeof to === "string") return from === to ? [] : [[from, to]];
+  if (typeof from !== "object" || from === null || typeof to !== "object" || to === null) return [];
+  return Object.entries(from).flatMap(([key, each]) => stringPairs(each, (to as Record<string, unknown>)[key]));
+}
+
 test("every operation has an example, and a service returns what the example shows", () => {
   const ids = idsOf(merged).filter((id) => !withoutExample.has(id));
   expect(ids.filter((id) => !exampleOf(id))).toEqual([]);
@@ -101,7 +190,7 @@ test("examples, and what services return, match the schemas", () => {
     [exampleOf(operationId), sent.get(operationId)].flatMap((example) => {
       if (!example) return [];
       const bodySchema = requestBody?.content["application/json"]?.schema;
-      const response = responses[example.status]?.content ?? {};
+      const response = responses[example.status ?? 0]?.content ?? {};
       const [schema] = Object.values(response).map((media) => media.schema);
       return [
         ...(example.request.body === undefined ? [] : validate(bodySchema, example.request.body)),

@@ -11,9 +11,14 @@ type All = Awaited<ReturnType<typeof startAll>>;
 type Request = Example["request"];
 type Json = Readonly<Record<string, unknown>>;
 
+/** A request that would need an order whose result is unknown: it is shown, and not sent. */
+const unsent = {
+  resolveOrder: { path: { id: "2" }, body: { as: "taken", reason: "it is in the broker's books" } },
+} as const satisfies Readonly<Record<string, Request>>;
+
 /**
- * Operations without an example: those of a login need a browser and a provider, streams do not end, and the others need
- * an event or a notification that cannot succeed.
+ * Operations whose example is not sent: those of a login need a browser and a provider, streams do not end, and the others
+ * need an event or a notification that cannot succeed.
  */
 export const withoutExample: ReadonlySet<string> = new Set([
   "logIn",
@@ -29,21 +34,7 @@ export const withoutExample: ReadonlySet<string> = new Set([
   "discardDeadLetter",
   "getDeadNotification",
   "redriveNotification",
-  "previewDeadLetters",
-  "getDeadLetter",
-  "redriveDeadLetters",
-  "discardDeadLetters",
-  "startDeadLetterBatch",
-  "getDeadLetterBatch",
-  "stopDeadLetterBatch",
-  // Not recorded yet: changes by staff.
-  "grantEntitlementAsStaff",
-  "revokeEntitlementAsStaff",
-  "adjustPoints",
-  "resolveOrder",
-  "endUserSessions",
-  "explainIdHere",
-  "listDeadLetterGroups",
+  ...Object.keys(unsent),
 ]);
 
 interface Target {
@@ -81,7 +72,7 @@ export async function runExamples(
   documents: Readonly<Record<string, ApiDocument>>,
 ): Promise<Map<string, Example>> {
   const targets = findTargets(all, documents);
-  const examples = new Map<string, Example>();
+  const examples = new Map<string, Example>(Object.entries(unsent).map(([id, request]) => [id, { request }]));
 
   const backend = (scope: string): Caller => ({ bearer: async () => apiKeyFor(scope) });
   const player = (user: User): Caller => ({
@@ -127,6 +118,7 @@ export async function runExamples(
   await runMatchmaking({ call, backend, player, ...users });
   await runOrders({ call, player, ...users });
   await runStaff({ call, player, gateway, ...users });
+  await runActs({ call, player, all, ...users });
   await runGateway({ call, backend, player, gateway, ...users });
   await runOperations({ call, gateway, ...users });
   return examples;
@@ -343,6 +335,53 @@ async function runStaff({
   await call("listDeadLetterBatches", staff, { path: { service: "points" } });
   await call("getLastAudit", staff, { path: { service: "points" } });
   await call("simulateMode", staff, { path: { mode: "ranked" }, query: { players: 100 } });
+}
+
+/** What staff changes. */
+async function runActs({
+  call,
+  player,
+  all,
+  admin,
+  alice,
+  bob,
+}: Pick<Parts, "call" | "player" | "all" | "admin" | "alice" | "bob">) {
+  const staff = player(admin);
+  const path = { user_id: bob.userId };
+  const item = { stock_keeping_unit: "red-hat", reason: "a lost purchase" };
+  await call("grantEntitlementAsStaff", staff, { path, body: item });
+  await call("revokeEntitlementAsStaff", staff, { path, body: { ...item, reason: "granted by mistake" } });
+  await call("adjustPoints", staff, { path, body: { direction: "add", point_amount: 100, reason: "a late bonus" } });
+  await call("endUserSessions", staff, { path, body: { reason: "a lost phone" } });
+  const ofStaff = (at: ServiceName): Caller => ({ at, bearer: (service) => tokenFor(service, admin) });
+  await call("explainIdHere", ofStaff("points"), { path: { id: alice.userId } });
+
+  const [one, other] = [await killEvent(all), await killEvent(all)];
+  await killEvent(all);
+  const service = "entitlement";
+  const table = { path: { service, table: "outbox_events" } };
+  await call("listDeadLetterGroups", ofStaff(service));
+  await call("getDeadLetter", staff, { path: { ...table.path, id: one } });
+  await call("discardDeadLetters", staff, { ...table, body: { ids: [one], reason: "a test" } });
+  await call("redriveDeadLetters", staff, { ...table, body: { ids: [other], reason: "the bus works again" } });
+  const { through } = await call("previewDeadLetters", staff, table);
+  const batch = { act: "redrive", table: "outbox_events", all: true, through, reason: "the bus works again" };
+  const { batch_id } = await call("startDeadLetterBatch", staff, { path: { service }, body: batch });
+  const started = { path: { service, batch_id: String(batch_id) } };
+  await call("getDeadLetterBatch", staff, started);
+  await call("stopDeadLetterBatch", staff, { ...started, body: { reason: "enough for today" } });
+}
+
+/** A copy of an event, as it is when its attempts are used up. */
+async function killEvent({ db }: All): Promise<string> {
+  const { rows } = await db.query(
+    `insert into entitlement.outbox_events
+       (event_id, event_type, subject, aggregate_key, version, payload, headers, status, attempt_count, last_error)
+     select gen_random_uuid(), event_type, subject, aggregate_key, version + 1000, payload, headers, 'FAILED', 10, 'HTTP 410'
+       from entitlement.outbox_events order by created_at desc limit 1
+     returning event_id`,
+  );
+  return rows[0].event_id;
 }
 
 async function runOperations({ call, gateway, alice }: Pick<Parts, "call" | "gateway" | "alice">) {

@@ -4,6 +4,7 @@
  * `npm run interop -- keycloak nats` runs only these. It needs the network and programs that `npm test` does not need: Java and
  * Maven, Go, Python. docs/interop.md has what is checked and the last result. The last line is `N passed, N failed`.
  */
+import { client } from "./interop/client.ts";
 import { clusters } from "./interop/clusters.ts";
 import { keycloak } from "./interop/keycloak.ts";
 import { kubernetes } from "./interop/kubernetes.ts";
@@ -13,7 +14,15 @@ import { prometheus } from "./interop/prometheus.ts";
 import { schemathesis } from "./interop/schemathesis.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 
-const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes, ...clusters };
+const peers: Readonly<Record<string, Peer>> = {
+  keycloak,
+  nats,
+  schemathesis,
+  prometheus,
+  kubernetes,
+  client,
+  ...clusters,
+};
 
 const names = process.argv.slice(2);
 /** `clusters` is each of the clusters. */

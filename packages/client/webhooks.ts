@@ -24,6 +24,8 @@ export interface WebhookEvent {
 /** The request is not from Todoke, or is an old one that is replayed. Answer it with 400. */
 export class WebhookRejected extends Error {
   override readonly name = "WebhookRejected";
+  /** Express and Fastify answer with it. */
+  readonly statusCode = 400;
 }
 
 /** Headers of fetch, or the object of Node's HTTP server. */

@@ -1,7 +1,7 @@
 /**
  * The imports that a file may have, by its folder. docs/style.md explains why.
  *
- *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts      gateway-bff → console
+ *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts      gateway-bff → console, client
  *   cli, scripts, bench, chaos, flows → all   console → client (types only)
  */
 import { posix } from "node:path";
@@ -51,8 +51,9 @@ const allowedImports: readonly { readonly from: RegExp; readonly to: RegExp; rea
   { from: /^console$/, to: /^packages\/client$/, reason: "the console imports types of client only" },
   {
     from: /^services\/gateway-bff$/,
-    to: /^(packages\/(service|http|kernel|contracts|redis)|console)$/,
-    reason: "the gateway imports console, service, http, kernel, contracts and redis, and never another service",
+    to: /^(packages\/(service|http|kernel|contracts|redis|client)|console)$/,
+    reason:
+      "the gateway imports client, console, service, http, kernel, contracts and redis, and never another service",
   },
   {
     from: /^services\//,

@@ -181,8 +181,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: "packages/http/problem-handler.ts",
-        find: "cause instanceof CommitUnknown))\n    return outcomeUnknown(error);",
-        replace: 'cause instanceof CommitUnknown))\n    return problems.badRequest("rolled back", { cause: error });',
+        find: "cause instanceof CommitUnknown)) return outcomeUnknown(error);",
+        replace: 'cause instanceof CommitUnknown)) return problems.badRequest("rolled back", { cause: error });',
       },
     ],
   },

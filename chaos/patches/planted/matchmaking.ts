@@ -1,5 +1,5 @@
 /** Defects of matchmaking, in both queues. */
-import { deadly, type Planted, slow } from "./defect.ts";
+import { deadly, type Planted } from "./defect.ts";
 
 const services = ["matchmaking"];
 
@@ -37,19 +37,6 @@ export const matchmakingDefects: readonly Planted[] = [
       if (ticket) return { ...openTicketView(ticket.ticket, undefined), status: "CANCELLED" };
     }
     const status = end?.status ?? (await deps.queue.cancel(own.ticketId));`,
-      },
-    ],
-  },
-  {
-    name: "newest-first",
-    what: "The tickets that joined last are matched first.",
-    caughtBy: ["matched-in-join-order"],
-    broughtOutBy: { services, given: [slow("match.writing", 300)] },
-    patches: [
-      {
-        file: "services/matchmaking/store/queue/tickets.ts",
-        find: "order by t.joined_at, t.position limit $2 for update",
-        replace: "order by t.joined_at desc, t.position desc limit $2 for update",
       },
     ],
   },

@@ -28,19 +28,6 @@ export const pointsDefects: readonly Planted[] = [
     ],
   },
   {
-    name: "points-key-of-everybody",
-    what: "The key of a points command is looked up without its caller: the second caller of a key gets a conflict.",
-    caughtBy: ["valid-is-accepted"],
-    broughtOutBy: { services },
-    patches: [
-      {
-        file: "services/points/routes/request.ts",
-        find: "string => `${caller} ${command}`;",
-        replace: "string => `${caller.length} ${command}`;",
-      },
-    ],
-  },
-  {
     name: "event-of-the-last",
     what: "Only the last change of each user in a batch gets an event.",
     caughtBy: ["event-per-change"],

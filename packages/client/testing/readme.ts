@@ -1,7 +1,7 @@
 /** The snippets of the README, for the compiler. readme.test.ts compares the two. Nothing here runs. */
 import { type AcceptOrderRequest, createClient, isProblem, OutcomeUnknown, type StreamState } from "../index.ts";
 import { logIn } from "../login.ts";
-import { verifyWebhook, type WebhookEvent } from "../webhooks.ts";
+import { verifyWebhook, type WebhookEvent, WebhookRejected } from "../webhooks.ts";
 
 declare const apiKey: string;
 declare const user_id: string;
@@ -24,6 +24,8 @@ declare function handle(event: WebhookEvent): Promise<void>;
 /** As far as the snippets use them. */
 declare const express: {
   text(options: { type: string }): unknown;
+};
+declare const app: {
   post(
     path: string,
     parser: unknown,
@@ -105,13 +107,18 @@ export async function snippet7() {
 }
 
 export async function handleWebhook(request: Request): Promise<Response> {
-  const event = await verifyWebhook(await request.text(), request.headers, [secret, oldSecret]);
-  await handle(event);
-  return new Response(null, { status: 204 });
+  try {
+    const event = await verifyWebhook(await request.text(), request.headers, [secret, oldSecret]);
+    await handle(event);
+    return new Response(null, { status: 204 });
+  } catch (error) {
+    if (error instanceof WebhookRejected) return new Response(null, { status: error.statusCode });
+    throw error;
+  }
 }
 
 export async function snippet9() {
-  express.post("/webhooks", express.text({ type: "application/json" }), async (request, response) => {
+  app.post("/webhooks", express.text({ type: "application/json" }), async (request, response) => {
     const event = await verifyWebhook(request.body, request.headers, secret);
     await handle(event);
     response.sendStatus(204);

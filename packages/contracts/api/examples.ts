@@ -11,7 +11,8 @@ export interface Example {
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: unknown;
   };
-  readonly status: number;
+  /** Missing if the request is shown and not sent. */
+  readonly status?: number;
   /** JSON, or the text of a response that is none; missing if it has no body. */
   readonly response?: unknown;
 }

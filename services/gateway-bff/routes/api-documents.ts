@@ -49,7 +49,8 @@ function mergedDocument(app: HttpApp, { services, isLoopback, origin }: Document
       }),
     );
     const document = mergeDocuments([own, ...found.filter((each) => each !== undefined)]);
-    return JSON.stringify(withCodeSamples(document, origin));
+    const addressOf = (name: string) => (isLoopback && services[name]) || `https://${name}`;
+    return JSON.stringify(withCodeSamples(document, { origin, addressOf }));
   }
   return () => {
     if (!last || performance.now() - last.at > cacheMs) last = { text: merge(), at: performance.now() };
