@@ -56,10 +56,12 @@ const fills: Readonly<Record<string, string>> = {
   "points.point_reservations": `insert into points.point_reservations (id, user_id, point_amount, execute_at, idempotency_key, request_hash)
     select ${id("n")}, ${user("n")}, 5, now() + interval '1 day' + n * interval '1 second', 'shop ' || n, sha256('r') from ${series(rows)}`,
   "orders.outbox_orders": `insert into orders.outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter, instrument, side, qty, changed_by, expires_at, user_id, status, done_at, created_at, last_error_code)
-    select 'desk', 'ok-' || n, 'oo-' || n, 'tdk-' || n, '{}', 'd', 'paper', 'BTC-USD', 'BUY', 1, 'desk', now() + interval '1 day', ${user("n")}, 'aborted', ${ago}, ${ago}, 'EXPIRED' from ${series(rows)}`,
+    select 'desk', 'ok-' || n, 'oo-' || n, 'tdk-' || n, '{"time_in_force":"IOC"}', 'd', 'paper', 'BTC-USD', 'BUY', 1, 'desk', now() + interval '1 day', ${user("n")}, 'aborted', ${ago}, ${ago}, 'CANCELLED' from ${series(rows)}`,
 };
 
 await using t = await startAll();
+// Before the tables are full, while everything is quick.
+const admin = await t.createUser("admin");
 const client = await t.db.connect();
 // The triggers of a live system would take hours, and change nothing that is read here.
 await client.query("set session_replication_role = replica; set statement_timeout = 0");
@@ -70,8 +72,8 @@ for (const [name, sql] of Object.entries(fills)) {
 }
 await client.query("reset session_replication_role; analyze");
 client.release();
+console.error("filled");
 
-const admin = await t.createUser("admin");
 const token = await t.openSession(admin);
 const [origin = ""] = t.gateways;
 const get = (path: string) => fetch(origin + path, { headers: { authorization: `Bearer ${token}` } });

@@ -77,7 +77,8 @@ export async function selectUpcomingReservations(db: Queryable, limit: number): 
   const { rows } = await db.query<ReservationView>({
     name: "select upcoming reservations",
     text: `select ${columns} from point_reservations r
-            where status = 'PENDING' and execute_at > now() and execute_at < 'infinity' order by execute_at, id limit $1`,
+            where status = 'PENDING' and execute_at > now() and execute_at < 'infinity'
+            order by r.execute_at, r.id limit $1`,
     values: [limit],
   });
   return rows.map((row) => omitNulls(row));
