@@ -8,6 +8,7 @@ import { MissingProgram, type Peer, report } from "./peer.ts";
 interface Cluster {
   /** In flows/clusters. */
   readonly program: string;
+  readonly args?: readonly string[];
   /** What runs it. */
   readonly prefix?: readonly string[];
   readonly debianPackage: string;
@@ -17,12 +18,24 @@ interface Cluster {
 const onPath = (name: string) => () => findExecutable(name) !== undefined;
 
 const runCluster =
-  ({ program, prefix = [], debianPackage, isInstalled }: Cluster): Peer =>
+  ({ program, args = [], prefix = [], debianPackage, isInstalled }: Cluster): Peer =>
   async (signal) => {
     if (!isInstalled() && canInstallWithApt()) await installWithApt(debianPackage, report);
     if (!isInstalled()) throw new MissingProgram(`On Debian: apt-get install ${debianPackage}`);
-    return (await run([...prefix, "node", `flows/clusters/${program}`], { signal })) === 0 ? passed : failed;
+    return (await run([...prefix, "node", `flows/clusters/${program}`, ...args], { signal })) === 0 ? passed : failed;
   };
+
+const postgres: Cluster = {
+  program: "postgres.ts",
+  debianPackage: "postgresql",
+  isInstalled: () => globSync("/usr/lib/postgresql/*/bin/pg_basebackup").length > 0,
+};
+
+const redis: Cluster = {
+  program: "redis.ts",
+  debianPackage: "redis-server",
+  isInstalled: onPath("redis-server"),
+};
 
 export const clusters = {
   "clusters-nats": runCluster({
@@ -37,19 +50,13 @@ export const clusters = {
     debianPackage: "nats-server",
     isInstalled: onPath("nats-server"),
   }),
-  "clusters-postgres": runCluster({
-    program: "postgres.ts",
-    debianPackage: "postgresql",
-    isInstalled: () => globSync("/usr/lib/postgresql/*/bin/pg_basebackup").length > 0,
-  }),
+  "clusters-postgres": runCluster(postgres),
+  "clusters-postgres-asynchronous": runCluster({ ...postgres, args: ["asynchronous"] }),
   "clusters-rabbitmq": runCluster({
     program: "rabbitmq.ts",
     debianPackage: "rabbitmq-server",
     isInstalled: onPath("rabbitmq-server"),
   }),
-  "clusters-redis": runCluster({
-    program: "redis.ts",
-    debianPackage: "redis-server",
-    isInstalled: onPath("redis-server"),
-  }),
+  "clusters-redis": runCluster(redis),
+  "clusters-redis-with-replicas": runCluster({ ...redis, args: ["with-replicas"] }),
 };
