@@ -1,7 +1,7 @@
 /**
  * `node flows/admin-scale.ts --rows 5000000`: fills the main tables with that many rows, and 10,000 dead letters of each kind, and
  * measures the reads of staff through the gateway. A list must answer within 100 ms, `why` within 200 ms. It prints a table of
- * Markdown, and exits with 1 if a read is slower. 5 million rows need 20 GB of disk, and an hour on two cores.
+ * Markdown, and exits with 1 if a read is slower.
  */
 import { parseArgs } from "node:util";
 import { EngineNotFound, findEngine } from "@todoke/engines";
