@@ -98,7 +98,7 @@ interface Field {
   readonly required: boolean;
   readonly leaf: boolean;
   /** Of the values that fit no other field. */
-  readonly accepts: "true" | "{}" | undefined;
+  readonly accepts: "true" | "{}" | "7" | "null" | undefined;
 }
 
 /** All fields of a body, nested ones included. */
@@ -108,10 +108,15 @@ function listFields(schema: Schema, name: string, keys: readonly (string | numbe
     const field = { name: `${name}.${key}`, keys: [...keys, key] };
     const required = schema.required?.includes(key) ?? false;
     const leaf = !of.items && !of.properties;
-    const isOptional = of.properties !== undefined && !of.required?.length;
-    const accepts = of.type === "boolean" ? "true" : isOptional ? "{}" : undefined;
-    return [{ ...field, required, leaf, accepts }, ...listFields(of, field.name, field.keys)];
+    return [{ ...field, required, leaf, accepts: acceptedBy(of) }, ...listFields(of, field.name, field.keys)];
   });
+}
+
+function acceptedBy({ type, properties, required, anyOf }: Schema): Field["accepts"] {
+  if (type === "boolean") return "true";
+  if (type === "integer") return "7";
+  if (anyOf?.some((each) => each.type === "null")) return "null";
+  return properties !== undefined && !required?.length ? "{}" : undefined;
 }
 
 const badTexts = { NUL: "a\0b", "a lone surrogate": "\ud800", nothing: "", "an endless text": "x".repeat(2_000) };

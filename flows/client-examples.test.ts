@@ -119,8 +119,8 @@ test("the nightly job: run twice, it books each bonus once, and the points arriv
   const first = await run("nightly-points", env, at, ...users.slice(0, 2)).ended;
   const again = await run("nightly-points", env, at, ...users).ended;
   expect([first, again]).toEqual([
-    { code: 0, output: "2 booked, 0 of them by an earlier run\n" },
-    { code: 0, output: "3 booked, 2 of them by an earlier run\n" },
+    { code: 0, output: "2 reserved, 0 of them by an earlier run\n" },
+    { code: 0, output: "3 reserved, 2 of them by an earlier run\n" },
   ]);
   await until(
     "the points are granted",

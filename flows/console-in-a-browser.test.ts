@@ -363,7 +363,7 @@ inBrowser(
     await expect.poll(() => row.count()).toBe(0);
     await expect.poll(read).toBe(401);
     await open(page, "/audit");
-    await page.locator("tbody tr", { hasText: "revokeApiKey" }).first().waitFor();
+    await page.locator("tbody tr", { hasText: "revokeServiceKey" }).first().waitFor();
   },
 );
 

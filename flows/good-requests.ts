@@ -15,7 +15,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly maxLength?: number;
-  readonly anyOf?: readonly { readonly const?: string }[];
+  readonly anyOf?: readonly { readonly type?: string; readonly const?: string }[];
   readonly const?: string;
   readonly examples?: readonly string[];
 }
@@ -82,6 +82,9 @@ const defaultValues: Readonly<Record<string, string>> = {
   through: "1",
   undoes: "1",
   batch_id: uuid,
+  key_id: uuid,
+  sha256: "0".repeat(64),
+  expires_at: new Date(Date.now() + 86_400_000).toISOString(),
 };
 
 function goodValue(name: string, { type, properties, items, anyOf, const: only, examples }: Schema): unknown {

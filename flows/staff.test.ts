@@ -180,7 +180,7 @@ const acts: readonly ActCase[] = [
     result: { roles: ["USER"] },
   },
   {
-    act: "createApiKey",
+    act: "createServiceKey",
     service: "points",
     role: "ADMIN",
     path: () => "/v1/admin/keys",
@@ -188,7 +188,7 @@ const acts: readonly ActCase[] = [
     result: { key_id: newKeyId, services: ["points"], failed: [] },
   },
   {
-    act: "revokeApiKey",
+    act: "revokeServiceKey",
     service: "points",
     role: "ADMIN",
     path: () => `/v1/admin/keys/${newKeyId}:revoke`,

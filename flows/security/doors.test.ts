@@ -160,7 +160,7 @@ test.each<[string, Record<string, string>]>([
       .replace(":session_id", randomUUID())
       .replace(":service", "points")
       .replace(/:batch_id(\([^)]*\))?/, "1")
-      .replace(/:id(\([^)]*\))?/, randomUUID())
+      .replace(/:(key_)?id(\([^)]*\))?/, randomUUID())
       .replace(/:instrument(\([^)]*\))?/, "BTC-USD")
       .replace(/:table(\([^)]*\))?/, "outbox_events")
       .replace(":mode", "duel")

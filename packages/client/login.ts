@@ -31,8 +31,13 @@ export async function logIn({
   ...shared
 }: LogInOptions): Promise<SessionToken> {
   const [verifier, state] = [randomText(), randomText()];
-  const ended = signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs);
-  const callback = await listenForCode(state, ended);
+  // Not AbortSignal.timeout(): on Deno its timer keeps the program running until it ends.
+  const timeout = new AbortController();
+  const timer = setTimeout(
+    () => timeout.abort(new DOMException("the player took too long", "TimeoutError")),
+    timeoutMs,
+  );
+  const callback = await listenForCode(state, signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal);
   try {
     const query = new URLSearchParams({
       client: "native",
@@ -44,6 +49,7 @@ export async function logIn({
     const client = createClient({ gateway, ...shared });
     return await client.gateway.fetchSessionToken({ code: await callback.code, code_verifier: verifier });
   } finally {
+    clearTimeout(timer);
     callback.close();
   }
 }

@@ -11,7 +11,7 @@ import {
   type OverviewSource,
   overviewReader,
   type ReadChanges,
-  revokeApiKey,
+  revokeServiceKey,
   type StaffRouteDeps,
   staffRoutes,
   startBatchWorker,
@@ -25,7 +25,7 @@ export type ServeStaff = (options: Pick<StaffRouteDeps, "authenticate" | "prefix
 export interface StaffReads extends Pick<StaffRouteDeps, "service" | "reads" | "deadLetters"> {
   readonly overview: ReturnType<typeof overviewReader>;
   readonly changes: ReadChanges;
-  readonly revokeApiKey: ReturnType<typeof revokeApiKey>;
+  readonly revokeServiceKey: ReturnType<typeof revokeServiceKey>;
 }
 
 export interface StaffParts
@@ -44,7 +44,14 @@ export function createServeStaff(runtime: Runtime, { app, reads, deadLetters, ..
     const changes = changesReader({ service, reads, deadLetters, ...more });
     const wakeBatches = () => wake(batchesTable);
     staffRoutes({ ...options, app, service, db, reads, deadLetters, onChanged: wake, wakeBatches }, overview);
-    return { service, reads, deadLetters, overview, changes, revokeApiKey: revokeApiKey({ db, onChanged: wake }) };
+    return {
+      service,
+      reads,
+      deadLetters,
+      overview,
+      changes,
+      revokeServiceKey: revokeServiceKey({ db, onChanged: wake }),
+    };
   };
 }
 

@@ -144,7 +144,7 @@ export async function setup() {
         deadLetters: [],
         overview: () => Promise.reject(new Error()),
         changes: async () => ({}),
-        revokeApiKey: () => Promise.reject(new Error()),
+        revokeServiceKey: () => Promise.reject(new Error()),
       }),
       onError,
     });

@@ -162,7 +162,7 @@ test("the OpenAPI document has operation IDs, summaries, int64 amounts and probl
   )
     .filter(([path]) => path.includes("point"))
     .flatMap(([, methods]) => Object.values(methods));
-  expect(operations.length).toBe(32);
+  expect(operations.length).toBe(33);
   for (const { operationId, summary } of operations)
     expect([operationId, summary]).toEqual([expect.any(String), expect.any(String)]);
   const { requestBody, responses } = json.paths["/point/add"].put;

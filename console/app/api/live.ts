@@ -46,7 +46,7 @@ export function startLive(client: QueryClient): void {
   document.addEventListener("visibilitychange", connect);
   globalThis.addEventListener("pagehide", close);
   globalThis.addEventListener("pageshow", connect);
-  connect();
+  scheduleConnect();
 }
 
 /** Following again reads everything visible at once. */
@@ -81,7 +81,7 @@ const idsMax = 4;
 
 function wantedAddress(): string | undefined {
   // A hidden window reads nothing, and a browser has six connections for all windows (HTTP/1.1).
-  if (document.hidden || live.get().isPaused || watched.size === 0) return undefined;
+  if (document.hidden || live.get().isPaused) return undefined;
   const topics = new Set([...watched.values()].flatMap((each) => each.topics));
   const ids = [...topics].filter((topic) => topic.startsWith("id:")).map((topic) => topic.slice("id:".length));
   const search = new URLSearchParams(ids.slice(0, idsMax).map((id) => ["id", id]));

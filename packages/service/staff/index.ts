@@ -14,7 +14,7 @@ export { type ChangesSource, changesReader, changesRoute, idsMax, type ReadChang
 export { readDeadLetterGroups } from "./dead-letter-groups.ts";
 export type { StaffRouteDeps } from "./deps.ts";
 export { type Need, type OverviewSource, overviewReader } from "./overview.ts";
-export { revokeApiKey } from "./revoke-api-key.ts";
+export { revokeServiceKey } from "./revoke-service-key.ts";
 export { oldSamples } from "./sample-store.ts";
 export { startSampler } from "./sampler.ts";
 

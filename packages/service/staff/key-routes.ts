@@ -13,9 +13,9 @@ import {
 } from "@todoke/http";
 import type { Queryable } from "@todoke/kernel/db";
 import { Type } from "typebox";
-import { createApiKey } from "./create-api-key.ts";
+import { createServiceKey } from "./create-service-key.ts";
 import type { StaffRouteDeps } from "./deps.ts";
-import { revokeApiKey } from "./revoke-api-key.ts";
+import { revokeServiceKey } from "./revoke-service-key.ts";
 
 const time = orNull(Type.String({ format: "date-time" }));
 
@@ -98,8 +98,8 @@ export function keyRoutes(deps: StaffRouteDeps): void {
 
 function changeRoutes(deps: StaffRouteDeps): void {
   const { app, prefix, authenticate, hide } = deps;
-  const create = createApiKey(deps);
-  const revoke = revokeApiKey(deps);
+  const create = createServiceKey(deps);
+  const revoke = revokeServiceKey(deps);
   app.post(
     `${prefix}/keys`,
     guarded(authenticate, admins, {

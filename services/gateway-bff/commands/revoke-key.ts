@@ -23,7 +23,7 @@ export const revokeKey =
   async ({ key, actor, keyId, reason, ...caller }: RevokeKeyRequest): Promise<Answers> => {
     const revoke = postTo({ ...caller, key: key.key, path: `/v1/admin/keys/${keyId}:revoke`, body: { reason } });
     const own = async () => {
-      const { body } = await staffReads.revokeApiKey({ key, actor, keyId, reason });
+      const { body } = await staffReads.revokeServiceKey({ key, actor, keyId, reason });
       return JSON.parse(body.toString()) as unknown;
     };
     const { answers, failed } = await answersOf([

@@ -11,6 +11,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
+import { accountInactive, credentialsAmbiguous } from "../problems.ts";
 import { sessionIsLive } from "../user-inbox/pass-stream.ts";
 import type { Watcher } from "../workers/watch-changes.ts";
 
@@ -57,6 +58,7 @@ export function staffStreamRoute(app: HttpApp, deps: StaffStreamDeps): void {
       hide: true,
       operationId: "followChanges",
       querystring: StreamQuery,
+      refusals: [accountInactive, credentialsAmbiguous, problems.rateLimited],
     },
   );
   app.get(

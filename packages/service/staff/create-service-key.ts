@@ -6,7 +6,7 @@ import { createKey, futureTime, problems, recordStaffAct, type Scope, type Staff
 import { afterCommit, type Db, getSqlState } from "@todoke/kernel/db";
 import { type CommandResponse, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 
-export interface CreateApiKeyRequest {
+export interface CreateServiceKeyRequest {
   readonly key: IdempotencyKey;
   readonly actor: StaffActor;
   readonly newKey: {
@@ -27,9 +27,9 @@ export interface ApiKeyDeps {
   readonly onChanged: (table: string) => void;
 }
 
-export const createApiKey =
+export const createServiceKey =
   ({ db, onChanged }: ApiKeyDeps) =>
-  ({ key, actor, newKey }: CreateApiKeyRequest): Promise<CommandResponse> =>
+  ({ key, actor, newKey }: CreateServiceKeyRequest): Promise<CommandResponse> =>
     once(db, key, async (tx) => {
       const { key_id: keyId, sha256, holder, expires_at: at, per_second: perSecond, reason } = newKey;
       // In a fixed order, so that the same key gives the same row.
@@ -40,7 +40,7 @@ export const createApiKey =
       const created = await createKey(tx, { keyId, holder, scopes: granted, sha256, createdBy: actor.name, ...more });
       if (!created) throw problems.apiKeyConflict(`another or a revoked key has the id ${keyId}`);
       const details = { holder, scopes: granted, expires_at: expiresAt ?? null, per_second: perSecond ?? null };
-      await recordStaffAct(tx, { actor, act: "createApiKey", target: keyId, reason, details });
+      await recordStaffAct(tx, { actor, act: "createServiceKey", target: keyId, reason, details });
       afterCommit(tx, () => onChanged("api_keys"));
       return { status: 201, body: { key_id: keyId } };
     }).catch((error) => {
