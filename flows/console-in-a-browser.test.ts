@@ -419,7 +419,8 @@ inBrowser("the keyboard is enough: palette, pages, rows and selection", async ()
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "notification · notifications" }).waitFor();
-  await page.locator("tbody tr").first().waitFor();
+  // The batches below have a table too, and may be there first.
+  await page.getByRole("table", { name: "Dead letters" }).locator("tbody tr").first().waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("x");
   await page.getByText("1 selected").waitFor();

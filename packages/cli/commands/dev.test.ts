@@ -176,6 +176,7 @@ test("the printed logins work with all services, and the printed grant is in the
   expect(code).toBe(0);
   expect(out).toContain(`  gateway-bff    ${origin} `);
   expect(out).toContain(`\nLog in at ${origin}/login as alice / alice-demo, `);
+  expect(out).toContain(`\nThe console for staff is at ${origin}/console, the API reference at ${origin}/docs.\n`);
 });
 
 /** Sends the grant that `todoke dev` has printed. */

@@ -171,8 +171,9 @@ function printWelcome({ loaded, urls, env, provider, alice, shop }: Welcome): vo
   rows.push(...buses.map(({ url, variable }) => ["bus", redactUrl(url), variable]));
   print();
   print(table(rows));
-  const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";
-  if (provider) print(`\nLog in${where} as ${provider.logins.join(", ")}.`);
+  const origin = env.GATEWAY_BFF_ORIGIN;
+  if (provider) print(`\nLog in${origin ? ` at ${origin}/login` : ""} as ${provider.logins.join(", ")}.`);
+  if (origin) print(`The console for staff is at ${origin}/console, the API reference at ${origin}/docs.`);
   if (alice) print(`The user ID of alice is ${alice.userId}. What you grant to it appears in her inbox.`);
   const examples = services.flatMap(({ entry, url }) => entry.example?.(url, alice ?? unknownUser) ?? []);
   if (examples.length > 0) print(`\nTry it:\n\n${examples.join("\n\n")}`);
