@@ -35,7 +35,7 @@ export function createArena(todoke: Pick<Todoke, "points">) {
   };
 }
 
-/** In place of a game: a fight that both players find ended in the same way, whoever asks first. */
+/** In place of a game: a fight with one result for both players, however often they ask. */
 function winnerOf(matchId: string, players: readonly string[]): string | undefined {
   const rank = (player: string) => createHash("sha256").update(`${matchId} ${player}`).digest("hex");
   return players.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))[0];
